@@ -3,16 +3,23 @@
  * next.
  */
 import type { Refusal } from './errors.ts'
-import { html, type Wording } from './html.ts'
+import { html, inEnglish, type Html, type Wording } from './html.ts'
 import { layoutTexts } from './layout-texts.ts'
 import { page, type PageAsker } from './page.ts'
 
 interface Words {
   title: Wording
-  text: Wording
+  text: Html | Wording
 }
 
 const ourFault: Words = { title: layoutTexts.ourFaultTitle, text: layoutTexts.ourFault }
+
+/** Messages that people meet on pages, by what they are in English. Of others, none is translated. */
+const translated = new Map(
+  [layoutTexts.formNotOurs, layoutTexts.requestGone, layoutTexts.ownTab].map((text) => [inEnglish(text), text]),
+)
+const inOwnWords = (message: string): Html | Wording =>
+  translated.get(message) ?? html`<span lang="en">${message}</span>`
 
 /** By status. Any other refusal shows its own message, which was written for the person who filled in the form. */
 const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
@@ -21,7 +28,7 @@ const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = 
   413: () => ({ title: layoutTexts.tooLargeTitle, text: layoutTexts.tooLarge }),
   429: (_, minutes) => ({ title: layoutTexts.tooManyTitle, text: layoutTexts.wait({ count: minutes }) }),
   502: () => ({ title: ourFault.title, text: layoutTexts.dependencyDown }),
-  503: ({ message }) => ({ title: ourFault.title, text: message }),
+  503: ({ message }) => ({ title: ourFault.title, text: inOwnWords(message) }),
 }
 
 export interface ErrorPlace {
@@ -42,7 +49,7 @@ export function errorPage(
   { path, id, retryAt, origin, retryAfterSecs }: ErrorPlace,
 ): Promise<Response> {
   const { status, message, options } = refusal
-  const fallback: Words = status >= 500 ? ourFault : { title: layoutTexts.refusedTitle, text: message }
+  const fallback: Words = status >= 500 ? ourFault : { title: layoutTexts.refusedTitle, text: inOwnWords(message) }
   const { title, text } = words[status]?.(refusal, Math.max(1, Math.ceil(retryAfterSecs / 60))) ?? fallback
   return page(asker, {
     title,

@@ -22,4 +22,15 @@ export const layoutGerman = {
   aboutServer: 'Über diesen Server',
   requestId: 'Wenn du die Betreiber um Hilfe bittest, nenne ihnen diese Nummer: {id}',
   imprint: 'Impressum',
+  formNotOurs:
+    'Dieses Formular kam nicht von einer unserer Seiten. Bitte geh zurück, lade die Seite neu und versuche es noch einmal.',
+  requestGone: 'Diese Anfrage ist abgelaufen, oder sie wurde schon erlaubt oder abgelehnt.',
+  ownTab: 'Diese Seite lässt sich nur in einem eigenen Tab öffnen.',
+  programOn: '{program} auf {system}',
+  siteIn: '{site} in {program}',
+  appleDevice: 'einem Apple-Gerät',
+  androidApp: 'Eine Android-App',
+  ownCommandLine: 'Befehlszeile von Holdfast',
+  ownWallet: 'Wallet von Holdfast',
+  ownAgent: 'Agent von Holdfast',
 } as const

@@ -24,4 +24,15 @@ export const layoutFrench = {
   aboutServer: 'À propos de ce serveur',
   requestId: 'Si vous demandez de l’aide aux opérateurs, donnez-leur ce numéro : {id}',
   imprint: 'Mentions légales',
+  formNotOurs:
+    'Ce formulaire n’a pas été envoyé depuis une de nos pages. Revenez en arrière, rechargez la page et réessayez.',
+  requestGone: 'Cette demande a expiré, ou elle a déjà été acceptée ou refusée.',
+  ownTab: 'Cette page ne peut être ouverte que dans son propre onglet.',
+  programOn: '{program} sur {system}',
+  siteIn: '{site} dans {program}',
+  appleDevice: 'un appareil Apple',
+  androidApp: 'Une app Android',
+  ownCommandLine: 'Ligne de commande de Holdfast',
+  ownWallet: 'Portefeuille de Holdfast',
+  ownAgent: 'Agent de Holdfast',
 } as const

@@ -39,6 +39,8 @@ const knownProgram = new RegExp(
   `(?:^|\\s)((?:${namesOf([...browsers, ...ownPrograms])})(?: on (?:${namesOf(systems)}))?)$`,
 )
 
+const APPLE_DEVICE = 'an Apple device'
+
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 
@@ -57,9 +59,22 @@ export function programOf(userAgent: string): string | null {
   const product = browser ?? nameIn(ownPrograms, header) ?? productPattern.exec(header)?.[1]?.trim()
   if (product === undefined || product === 'Mozilla') return null
   if (product === 'okhttp') return 'An Android app'
-  const system = nameIn(systems, header) ?? (/\bDarwin\//.test(header) ? 'an Apple device' : undefined)
+  const system = nameIn(systems, header) ?? (/\bDarwin\//.test(header) ? APPLE_DEVICE : undefined)
   return system === undefined ? product : `${product} on ${system}`
 }
 
 /** Returns the part of the label that comes from our tables, not from the request. */
 export const knownProgramOf = (words: string): string | null => knownProgram.exec(words)?.[1] ?? null
+
+/** Returns what a label consists of: the site in a browser, the program, and its system. */
+export function programParts(words: string): { site: string | null; program: string; system: string | null } {
+  const [inAt, onAt] = [words.indexOf(' in '), words.lastIndexOf(' on ')]
+  const site = inAt > 0 && !words.slice(0, inAt).includes(' ') ? words.slice(0, inAt) : null
+  const last = words.slice(onAt + ' on '.length)
+  const system = onAt > inAt && (last === APPLE_DEVICE || systems.some(([, name]) => name === last)) ? last : null
+  return {
+    site,
+    program: words.slice(site === null ? 0 : inAt + ' in '.length, system === null ? undefined : onAt),
+    system,
+  }
+}

@@ -46,7 +46,7 @@ test('the keys of pushes are rotated and revoked by operators alone', async () =
   expect((await browser.open('/admin/pushes')).body).toContain('Rotate the keys')
   expect((await browser.act('rotate-push-keys', {})).body).toContain('A new key seals pushes')
   const { body } = await browser.open('/admin/pushes')
-  const [, kid = ''] = /Key (\d+): active/.exec(body) ?? []
+  const [, kid = ''] = /Key (\d+): in use/.exec(body) ?? []
   const watching = await desk(mona)
   expect((await watching.open('/admin/pushes')).body).toContain('does not permit this')
   for (const act of ['rotate-push-keys', 'revoke-push-key'])

@@ -345,7 +345,7 @@ test('the configuration in force is shown without secrets, to those who keep the
   const browser = await signedIn(olivia)
   const { body } = await browser.open('/admin/configuration?section=repos')
   expect(body).toContain('repos.max_records_per_account')
-  expect(body).toContain('Replaced while the server runs by: holdfast quota set')
+  expect(body).toContain('Replaced while the server runs by: <code>holdfast quota set</code>')
   const sections = String(body)
     .matchAll(/\/admin\/configuration\?section=(\w+)/g)
     .map(([path]) => path)

@@ -1,7 +1,7 @@
 /** All pages, found by their links, in each language: none is left in English, and none is larger than it may be. */
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import stylesheet from '../../../src/http/style.css' with { type: 'text' }
-import { languages } from '../../../src/protocol/languages.ts'
+import { languageNames, languages } from '../../../src/protocol/languages.ts'
 import { formsOf, translations } from '../../architecture/text-tables.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
@@ -86,14 +86,45 @@ const wordsOf = (page: string): string => {
   const named = [...page.matchAll(/\b(?:aria-label|title|alt|placeholder)="([^"]*)"/g)].map(([, words]) => words)
   const shown = page
     .replaceAll(/<(code|pre|script|svg|time|option)\b[\s\S]*?<\/\1>/g, ' ')
-    // Names of the configuration, such as `email.from`.
-    .replaceAll(/\b[a-z_]+\.[a-z_]+\b/g, ' ')
-    .replaceAll(/<(\w+)[^>]* (?:lang="[^"]*"|class="mono")[^>]*>[^<]*<\/\1>/g, ' ')
-  return [...named, shown.replaceAll(/<[^>]+>/g, ' ')].join(' ').replaceAll(/\s+/g, ' ')
+    .replaceAll(/<(\w+)[^>]* (?:lang="[^"]*"|class="(?:mono|copy)")[^>]*>[^<]*<\/\1>/g, ' ')
+    .replaceAll(/<[^>]+>/g, ' ')
+  // What names something for programs: keys of the configuration, hosts, collections, DIDs.
+  return [...named, shown]
+    .join(' ')
+    .replaceAll(/[\w@*-]*(?:[.:/_@][\w@*-]+)+/g, ' ')
+    .replaceAll(/\s+/g, ' ')
 }
 
 /** Words that no other language of the pages has, but in names of keys. */
 const english = /(?<!\.)\b(the|of|and|this|that|with|your|you|from|cannot|which)\b/gi
+
+/**
+ * Words that are the same in every language: names of programs, systems and formats, and of people.
+ */
+const names = new Set(['Bun', 'Firefox', 'Linux', 'SQLite', 'AT', 'Protocol', 'localhost', 'test'])
+
+/** Words of Latin letters alone: what has dots, digits or colons names something for programs. */
+const latinWords = (text: string): string[] =>
+  text
+    .split(/[\s\-,;:!?()（）「」『』“”„«»‹›…·•。、，：]+/u)
+    .map((word) => word.replaceAll(/^['’"\-–.]+|['’"\-–.]+$/gu, ''))
+    .filter((word) => /^\p{Script=Latin}{2,}$/u.test(word) && !/[Þßø]/.test(word))
+
+/** What `Intl` writes in a language: months and units. */
+const formatted = (language: string): string[] => [
+  ...Array.from({ length: 12 }, (_, month) =>
+    (['short', 'long'] as const).map((style) =>
+      new Intl.DateTimeFormat(language, { day: 'numeric', month: style, year: 'numeric' }).format(
+        new Date(2026, month),
+      ),
+    ),
+  ).flat(),
+  ...['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'].flatMap((unit) =>
+    (['short', 'long'] as const).flatMap((unitDisplay) =>
+      [1, 2].map((count) => new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay }).format(count)),
+    ),
+  ),
+]
 
 const MAX_PAGE_BYTES = 60_000
 
@@ -111,6 +142,10 @@ test.each(languages)('in %s, every page is whole, small enough, and left in no o
     .flatMap((text) => text.split(/\{\w+\}|<\/?\w+>/))
     .map((part) => part.trim())
     .filter((part) => /^\S+ [\p{Ll}“]/u.test(part) && part.length > 10)
+  const texts = [...own, ...formatted(language), ...Object.values(languageNames)]
+  const known = new Set(
+    texts.flatMap((text) => latinWords(text.replaceAll(/<\/?\w+>|\{\w+\}/g, ' '))).map((word) => word.toLowerCase()),
+  )
   const faults = pages.flatMap(({ path, text }) => {
     const words = wordsOf(text)
     return [
@@ -122,6 +157,14 @@ test.each(languages)('in %s, every page is whole, small enough, and left in no o
         ? `says ${/.{20}(\{\w+\}|undefined|\[object|NaN).{20}/.exec(words)?.[0]}`
         : null,
       ...(language === 'en' ? [] : foreign.filter((part) => words.includes(part)).map((part) => `says “${part}”`)),
+      ...(language === 'en'
+        ? []
+        : latinWords(words)
+            .filter((word) => !known.has(word.toLowerCase()) && !names.has(word))
+            .map(
+              (word) =>
+                `says “${word}”, which is in no text of the language: ${new RegExp(`.{0,40}\\b${word}\\b.{0,40}`).exec(words)?.[0]}`,
+            )),
       ...(language === 'en'
         ? []
         : [...words.matchAll(english)].map(

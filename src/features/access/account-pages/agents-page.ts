@@ -3,6 +3,7 @@
  * them did.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { notFound } from '../../../http/errors.ts'
 import { html, inEnglish, plainName, type Html, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import { bySeq, placeIn } from '../../../http/paged-list.ts'
@@ -35,8 +36,8 @@ const recordUrl = (did: Did, id: string, more: Record<string, string> = {}): str
 function nameOf({ issuer, subject, type, clientName, openedWith }: Registration): Phrase {
   if (type === 'identity_assertion') return texts.vouched({ subject: plainName(subject ?? ''), issuer })
   if (type === 'child') return texts.child
-  const name = clientName ?? openedWith
-  return name === null ? texts.noProvider : texts.quoted({ name: plainName(name) })
+  if (clientName !== null) return texts.quoted({ name: plainName(clientName) })
+  return openedWith === null ? texts.noProvider : texts.quoted({ name: programPhrase(openedWith) })
 }
 
 /** The details that distinguish agents of the same name. */
@@ -53,7 +54,7 @@ function registeredWords({ type, clientName, openedWith, openedFrom, createdAt }
 function registration(at: Millis, opener: string | null, network: string | null): Phrase {
   const time = timePhrase(at)
   if (opener === null) return network === null ? texts.registered({ time }) : texts.registeredFrom({ time, network })
-  const program = plainName(opener)
+  const program = programPhrase(opener)
   return network === null
     ? texts.registeredWith({ time, program })
     : texts.registeredWithFrom({ time, program, network })

@@ -1,5 +1,6 @@
 /** The page that lists what happened to an account in the last 90 days. */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { html, plainName, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import { pageOf } from '../../../http/paged-list.ts'
@@ -54,7 +55,7 @@ export const eventRow = (event: StoredEvent): Html => html`
 const MAX_SUBJECT_CHARS = 300
 
 const placeLines = ({ program, network }: StoredEvent): Html => html`
-${program !== null && html`<small>${texts.withProgram({ program: plainName(program, MAX_SUBJECT_CHARS) })}</small>`}
+${program !== null && html`<small>${texts.withProgram({ program: programPhrase(program, MAX_SUBJECT_CHARS) })}</small>`}
 ${network !== null && html`<small>${texts.fromNetwork({ network })}</small>`}`
 
 async function eventsPage(call: PageCall, { account }: Holder): Promise<Response> {

@@ -3,6 +3,7 @@
  * if there is one, so that a stolen session changes none.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
@@ -169,7 +170,7 @@ function mailPart(holder: Holder, { totp, passkeys, emailAuthFactor }: ListedFac
 function trustedPart(holder: Holder, { trusted }: ListedFactors): Html | null {
   if (trusted.length === 0) return null
   const rows = trusted.map(({ tokenHash, trustedAt, expiresAt, openedWith, openedFrom }) => {
-    const name = openedWith ?? texts.browser
+    const name = openedWith === null ? texts.browser : programPhrase(openedWith)
     const period = { from: day(trustedAt), until: day(expiresAt) }
     return html`
 <li>

@@ -1,5 +1,6 @@
 /** Passkeys on the page of factors: the list, and the page on which a device creates one. */
 import { html, textIn, type Html, type Wording } from '../../../http/html.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { page } from '../../../http/page.ts'
 import { pageLanguage } from '../../../http/page-language.ts'
@@ -79,7 +80,9 @@ export async function newPasskeyPage(
   { account, device }: Holder,
   { action, options, fault }: NewPasskeyView,
 ): Promise<Response> {
-  const name = requestOrigin(call).openedWith ?? (await textIn(texts.unknownDevice, pageLanguage(call)))
+  const { openedWith } = requestOrigin(call)
+  const program = openedWith === null ? texts.unknownDevice : programPhrase(openedWith)
+  const name = await textIn(program, pageLanguage(call))
   return page(call, {
     title: texts.addPasskey,
     status: fault?.status,

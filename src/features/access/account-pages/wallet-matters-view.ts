@@ -3,6 +3,7 @@
  * the devices that hold a token. Accounts to which none of this applies do not see it.
  */
 import { html, type Html } from '../../../http/html.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import type { Context } from '../../../platform/context.ts'
 import { networkOf } from '../../../protocol/ip-address.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -67,7 +68,7 @@ function consentRow(
   <div class="body">
     <strong>${texts.signIn({ name })}</strong>
     <small>${texts.since({ time: timePhrase(createdAt) })}</small>
-    ${openedWith !== null && html`<small>${texts.with({ program: openedWith })}</small>`}
+    ${openedWith !== null && html`<small>${texts.with({ program: programPhrase(openedWith) })}</small>`}
     ${network !== null && html`<small>${texts.network({ network })}</small>`}
     ${webOrigin !== null && webOrigin !== publicUrl && html`<small>${texts.begunOn({ origin: webOrigin })}</small>`}
     <small>${texts.code({ code: userCode })}</small>
@@ -99,7 +100,7 @@ function deviceRow(view: AccountView, { id, platform, openedWith, createdAt, use
   const name = platforms[platform] ?? platform
   return html`
 <li>
-  <div class="body"><strong>${name}</strong><small>${usedAt === null ? texts.since({ time: day(createdAt) }) : texts.sinceUsed({ time: day(createdAt), used: day(usedAt) })}</small>${openedWith !== null && html`<small>${texts.with({ program: openedWith })}</small>`}</div>
+  <div class="body"><strong>${name}</strong><small>${usedAt === null ? texts.since({ time: day(createdAt) }) : texts.sinceUsed({ time: day(createdAt), used: day(usedAt) })}</small>${openedWith !== null && html`<small>${texts.with({ program: programPhrase(openedWith) })}</small>`}</div>
   ${accountForm(view, 'wallet/devices', html`${hidden({ id })}<button class="small danger" aria-label="${texts.revokeDevice({ name })}">${texts.revoke}</button>`)}
 </li>`
 }

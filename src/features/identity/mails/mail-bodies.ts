@@ -4,6 +4,7 @@
  * `loadMailTexts` does before the transaction, so that other writes do not wait for it.
  */
 import { invalidRequest } from '../../../http/errors.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { textIn, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import type { Origin } from '../../../http/origin.ts'
 import { listPhrase, percentPhrase, sizePhrase, timePhrase } from '../../../http/texts.ts'
@@ -270,7 +271,10 @@ const circumstances = ({ at, origin, actor }: Told): Value =>
   lines([
     texts.when({ time: timePhrase(at) }),
     actor !== undefined && texts.byOperator,
-    origin && (origin.openedWith === null ? texts.unknownProgram : texts.program({ program: origin.openedWith })),
+    origin &&
+      (origin.openedWith === null
+        ? texts.unknownProgram
+        : texts.program({ program: programPhrase(origin.openedWith) })),
     origin?.openedFrom && texts.network({ network: origin.openedFrom }),
   ])
 

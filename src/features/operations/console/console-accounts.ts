@@ -7,6 +7,7 @@ import { ask, type Desk } from './console-session.ts'
 import {
   accountStates,
   actForm,
+  actorName,
   factList,
   FORM_ROWS,
   framed,
@@ -16,6 +17,7 @@ import {
   moreLink,
   noteRow,
   pieceOf,
+  placeOf,
   refusalNote,
   wordFor,
 } from './console-layout.ts'
@@ -164,7 +166,7 @@ export async function accountPage(desk: Desk): Promise<Response> {
             quota: sizePhrase(limits.blobBytes),
           }),
     ],
-    [texts.recoveryShare, inEnglish(account.escrow)],
+    [texts.recoveryShare, wordFor(escrowStates, account.escrow)],
     [
       texts.flags,
       account.flags.length === 0
@@ -182,7 +184,7 @@ ${actsPart(desk, account)}
     history.map(({ action, actor, reason, createdAt }) =>
       noteRow(inEnglish(action.replaceAll('_', ' ')), [
         reason !== undefined && consoleTexts.because({ reason }),
-        consoleTexts.by({ actor, time: minuteOf(createdAt) }),
+        consoleTexts.by({ actor: actorName(actor), time: minuteOf(createdAt) }),
       ]),
     ),
     consoleTexts.nothingDone,
@@ -200,6 +202,15 @@ function statusOf({ status, takedownRef }: Found): Wording {
   const state = wordFor(accountStates, status)
   return takedownRef === null ? state : texts.statusRef({ state, reference: takedownRef })
 }
+
+/** Where the recovery share of an account is. */
+const escrowStates = {
+  none: texts.none,
+  held: texts.shareHeld,
+  pending: texts.sharePending,
+  collectable: texts.shareCollectable,
+  collected: texts.shareCollected,
+} as const
 
 const accessKinds = {
   session: texts.session,
@@ -219,11 +230,7 @@ function accessPart(desk: Desk, did: string, { access }: Access): Html {
     shown.map(({ id, kind, name, openedAt, usedAt, openedWith, openedFrom }, i) =>
       noteRow(
         name === null ? wordFor(accessKinds, kind) : texts.kindNamed({ kind: wordFor(accessKinds, kind), name }),
-        [
-          openedWith !== null &&
-            (openedFrom === null ? openedWith : consoleTexts.fromNetwork({ program: openedWith, network: openedFrom })),
-          usesOf(openedAt, usedAt),
-        ],
+        [openedWith !== null && placeOf(openedWith, openedFrom), usesOf(openedAt, usedAt)],
         mayRole(desk.who.role, 'endAccess')
           ? actForm(desk, {
               id: `access-${i}`,

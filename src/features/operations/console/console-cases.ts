@@ -6,6 +6,7 @@ import { readableDecision, type ExportedDecision, type ListedCase, type WholeCas
 import { accountUrl } from './console-accounts.ts'
 import {
   actForm,
+  actorName,
   factList,
   framed,
   listOf,
@@ -216,7 +217,7 @@ ${decision && decisionPart(found.id, decision)}
     reports.map(({ source, by, reason, text, at }) =>
       noteRow(
         reason === '' ? wordFor(sources, source) : texts.sourceReason({ source: wordFor(sources, source), reason }),
-        [text, consoleTexts.by({ actor: by || texts.deletedAccount, time: minuteOf(at) })],
+        [text, consoleTexts.by({ actor: by === '' ? texts.deletedAccount : actorName(by), time: minuteOf(at) })],
       ),
     ),
     texts.noReports,
@@ -225,7 +226,9 @@ ${decision && decisionPart(found.id, decision)}
 <section class="card">
   <h2>${texts.notes}</h2>
   ${listOf(
-    notes.map(({ actor, text, at }) => noteRow(text, [consoleTexts.by({ actor, time: minuteOf(at) })])),
+    notes.map(({ actor, text, at }) =>
+      noteRow(text, [consoleTexts.by({ actor: actorName(actor), time: minuteOf(at) })]),
+    ),
     texts.noNotes,
   )}
 </section>
@@ -241,7 +244,7 @@ const decisionPart = (id: number, { appeal, ...decision }: NonNullable<WholeCase
   ${factList([
     [texts.decision, wordFor(decisions, decision.act)],
     [texts.reason, decision.reason],
-    [texts.by, texts.byAt({ actor: decision.decidedBy, time: minuteOf(decision.decidedAt) })],
+    [texts.by, texts.byAt({ actor: actorName(decision.decidedBy), time: minuteOf(decision.decidedAt) })],
     [texts.person, decision.mailed ? texts.mailed : texts.notMailed],
     [texts.appealUntil, decision.appealUntil && minuteOf(decision.appealUntil)],
     [texts.appeal, appeal && html`${appeal.text}, ${minuteOf(appeal.at)}`],
@@ -251,7 +254,7 @@ const decisionPart = (id: number, { appeal, ...decision }: NonNullable<WholeCase
         ? texts.answered({
             outcome: wordFor(outcomes, appeal.outcome),
             text: appeal.answer ?? '',
-            actor: decision.answeredBy ?? '',
+            actor: actorName(decision.answeredBy ?? ''),
           })
         : null,
     ],

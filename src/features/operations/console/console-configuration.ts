@@ -1,5 +1,5 @@
 /** The configuration in force: the changed values, or one section. */
-import { html, type Wording } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
@@ -46,7 +46,7 @@ export async function configurationPage(desk: Desk): Promise<Response> {
     keys.filter((key) => (section === null ? key.from !== 'default' : sectionOf(key) === section)),
     KEYS,
   )
-  const link = (name: string | null, label: Wording) =>
+  const link = (name: string | null, label: Wording | Html) =>
     html`<a href="${name === null ? PATH : `${PATH}?section=${name}`}"${name === section && html` aria-current="page"`}>${label}</a> `
   return framed(desk, {
     title: consoleTexts.configuration,
@@ -54,18 +54,18 @@ export async function configurationPage(desk: Desk): Promise<Response> {
 <section class="card">
   ${refusalNote(answer)}
   <p class="quiet">${texts.configurationAbout}</p>
-  <nav class="links" aria-label="${texts.sections}">${link(null, texts.changedValues)}${sections.map((name) => link(name, name))}</nav>
-  <h2>${section ?? texts.changedValues}</h2>
+  <nav class="links" aria-label="${texts.sections}">${link(null, texts.changedValues)}${sections.map((name) => link(name, inEnglish(name)))}</nav>
+  <h2>${section === null ? texts.changedValues : inEnglish(section)}</h2>
   ${listOf(
     shown.map((key) => {
       const { name, value, variable, replacedBy, meaning } = key
       const source = sources[key.from] ?? texts.sourceUnknown
       return noteRow(
-        section === null ? html`<a href="${PATH}?section=${sectionOf(key)}">${name}</a>` : name,
+        section === null ? html`<a href="${PATH}?section=${sectionOf(key)}" lang="en">${name}</a>` : inEnglish(name),
         [
           html`<code>${value ?? texts.notSet}</code>`,
           variable === null ? texts.from({ source }) : texts.fromVariable({ source, variable }),
-          replacedBy === null ? texts.needsRestart : texts.replacedBy({ command: replacedBy }),
+          replacedBy === null ? texts.needsRestart : texts.replacedBy({ command: html`<code>${replacedBy}</code>` }),
           section !== null && inEnglish(meaning),
         ],
         section !== null && replacedBy === LIVE_COMMAND

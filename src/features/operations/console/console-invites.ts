@@ -4,6 +4,7 @@ import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
   actForm,
+  actorName,
   FORM_ROWS,
   framed,
   listOf,
@@ -65,8 +66,8 @@ export async function invitesPage(desk: Desk): Promise<Response> {
         html`<span class="copy">${code}</span>`,
         [
           disabled
-            ? texts.inviteDisabled({ account: forAccount })
-            : texts.inviteUsed({ used: uses.length, available, account: forAccount }),
+            ? texts.inviteDisabled({ account: actorName(forAccount) })
+            : texts.inviteUsed({ used: uses.length, available, account: actorName(forAccount) }),
           texts.madeAt({ time: minuteOf(createdAt) }),
         ],
         disabled

@@ -1,5 +1,6 @@
 /** The frame of the console's pages, and parts that several of them have. */
 import { html, type Html, type Phrase, type Value, type Wording } from '../../../http/html.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { page } from '../../../http/page.ts'
 import type { InsideAnswer } from '../../../http/inside.ts'
 import { mayRole, type Act } from '../operators/operators.ts'
@@ -153,6 +154,15 @@ export const accountStates = {
   deactivated: texts.deactivated,
   takendown: texts.takendown,
 } as const
+
+/** The program, and the network that it was used from. */
+export function placeOf(openedWith: string, network: string | null): Wording {
+  const program = programPhrase(openedWith)
+  return network === null ? program : texts.fromNetwork({ program, network })
+}
+
+/** Who acted, or on what: a DID or an id of a kind, or else a word of the log. */
+export const actorName = (actor: string): Html | string => (actor.includes(':') ? actor : inEnglish(actor))
 
 /** The minute of a time in RFC 3339, in UTC. */
 export const minuteOf = (time: string): Html =>

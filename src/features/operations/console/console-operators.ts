@@ -1,10 +1,11 @@
 /** Who operates the server, where they are signed in, and what they did. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, type Html, type Wording } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole, roles, type OperatorAccount } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
   actForm,
+  actorName,
   FORM_ROWS,
   framed,
   inEnglish,
@@ -12,7 +13,9 @@ import {
   minuteOf,
   moreLink,
   noteRow,
+  placeOf,
   refusalNote,
+  wordFor,
 } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { peopleTexts as texts } from './people-texts.ts'
@@ -40,6 +43,10 @@ interface Operators {
   cursor?: string
 }
 
+const sessionKinds = { browser: texts.browser, program: texts.program } as const
+const sessionKind = (isThis: boolean, kind: string): Wording =>
+  isThis ? texts.thisBrowser : wordFor(sessionKinds, kind)
+
 export async function operatorsPage(desk: Desk): Promise<Response> {
   const place = new URLSearchParams({
     limit: String(FORM_ROWS),
@@ -59,7 +66,9 @@ ${mayRole(desk.who.role, 'readRoles') && (await rolesPart(desk))}
       noteRow(
         handle ?? did,
         [
-          html`${isThis ? texts.thisBrowser : kind}${openedWith !== null && html`, ${openedFrom === null ? openedWith : consoleTexts.fromNetwork({ program: openedWith, network: openedFrom })}`}`,
+          openedWith === null
+            ? sessionKind(isThis, kind)
+            : texts.kindNamed({ kind: sessionKind(isThis, kind), name: placeOf(openedWith, openedFrom) }),
           texts.opened({ time: minuteOf(openedAt), used: minuteOf(usedAt) }),
         ],
         isThis
@@ -101,7 +110,7 @@ async function rolesPart(desk: Desk): Promise<Html> {
     operators.map(({ did, handle, role, givenBy, givenAt }, i) =>
       noteRow(
         html`<a href="/admin/account?${new URLSearchParams({ did }).toString()}">${handle ?? did}</a>`,
-        [consoleTexts[role], texts.roleSince({ time: minuteOf(givenAt), actor: givenBy })],
+        [consoleTexts[role], texts.roleSince({ time: minuteOf(givenAt), actor: actorName(givenBy) })],
         mayManage
           ? actForm(desk, {
               id: `role-${i}`,
@@ -160,10 +169,10 @@ export async function auditPage(desk: Desk): Promise<Response> {
   ${listOf(
     events.map(({ actor, action, subject, detail, reason, createdAt }) =>
       noteRow(inEnglish(action.replaceAll('_', ' ')), [
-        subject !== undefined && texts.aboutSubject({ subject }),
+        subject !== undefined && texts.aboutSubject({ subject: actorName(subject) }),
         reason !== undefined && consoleTexts.because({ reason }),
         detail !== undefined && html`<code>${detail}</code>`,
-        consoleTexts.by({ actor, time: minuteOf(createdAt) }),
+        consoleTexts.by({ actor: actorName(actor), time: minuteOf(createdAt) }),
       ]),
     ),
     consoleTexts.nothingDone,

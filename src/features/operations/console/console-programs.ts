@@ -3,7 +3,17 @@ import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, factList, framed, inEnglish, listOf, minuteOf, noteRow, refusalNote } from './console-layout.ts'
+import {
+  actForm,
+  factList,
+  framed,
+  inEnglish,
+  listOf,
+  minuteOf,
+  noteRow,
+  refusalNote,
+  wordFor,
+} from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -11,15 +21,18 @@ const AGENTS = '/admin/agents'
 const PUSHES = '/admin/pushes'
 
 interface Agents {
-  agents: { type: string; status: string; count: number; issuer?: string; trusted?: boolean }[]
+  agents: { type: string; status: keyof typeof counted; count: number; issuer?: string; trusted?: boolean }[]
   trustedIssuers: string[]
 }
 
-const counted: Readonly<Record<string, typeof texts.agentsWaiting>> = {
-  active: texts.agentsWaiting,
-  claimed: texts.agentsActing,
-  revoked: texts.agentsEnded,
-}
+const counted = { active: texts.agentsWaiting, claimed: texts.agentsActing, revoked: texts.agentsEnded } as const
+const registrationTypes = {
+  anonymous: texts.byItself,
+  service_auth: texts.byHolder,
+  identity_assertion: texts.byProvider,
+  child: texts.asChild,
+} as const
+const keyStates = { active: texts.keyActive, retired: texts.keyRetired, revoked: texts.keyRevoked } as const
 
 export async function agentsPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/agents')
@@ -35,10 +48,7 @@ export async function agentsPage(desk: Desk): Promise<Response> {
   ${refusalNote(answer)}
   ${listOf(
     agents.map(({ type, status, count, issuer }) =>
-      noteRow(counted[status]?.({ count }) ?? html`${count} ${status}`, [
-        texts.registeredAs({ kind: type }),
-        issuer ?? null,
-      ]),
+      noteRow(counted[status]({ count }), [wordFor(registrationTypes, type), issuer ?? null]),
     ),
     texts.noAgents,
   )}
@@ -104,7 +114,7 @@ export async function pushesPage(desk: Desk): Promise<Response> {
   ${listOf(
     keys.map(({ kid, state, createdAt, changedAt }) =>
       noteRow(
-        texts.keyState({ kid: String(kid), state }),
+        texts.keyState({ kid: String(kid), state: wordFor(keyStates, state) }),
         [texts.madeChanged({ time: minuteOf(createdAt), changed: minuteOf(changedAt) })],
         state === 'revoked'
           ? null

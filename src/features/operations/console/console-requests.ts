@@ -2,7 +2,7 @@
 import { html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { framed, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { framed, inEnglish, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -39,7 +39,7 @@ export async function requestsPage(desk: Desk): Promise<Response> {
   </form>
   ${listOf(
     requests.map(({ id: found, at, method, route, status, error }) =>
-      noteRow(html`${status} ${error}`, [
+      noteRow(html`${status} ${inEnglish(error)}`, [
         html`<code>${method} ${route}</code>`,
         texts.idAndTime({
           request: found,

@@ -15,6 +15,7 @@ import {
   noteRow,
   refusalNote,
   TWO_FORM_ROWS,
+  wordFor,
 } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { serviceTexts as texts } from './service-texts.ts'
@@ -92,12 +93,15 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
 <section class="card">
   <h2>${texts.attention}</h2>
   ${!enabled && html`<p class="note">${texts.alertsOff}</p>`}
-  ${listOf(
-    lasting.map(({ name, text, since }) =>
-      noteRow(inEnglish(name.replaceAll('-', ' ')), [inEnglish(text), consoleTexts.since({ time: minuteOf(since) })]),
-    ),
-    texts.noAlerts,
-  )}
+  ${
+    (enabled || lasting.length > 0) &&
+    listOf(
+      lasting.map(({ name, text, since }) =>
+        noteRow(inEnglish(name.replaceAll('-', ' ')), [inEnglish(text), consoleTexts.since({ time: minuteOf(since) })]),
+      ),
+      texts.noAlerts,
+    )
+  }
 </section>`
 }
 
@@ -124,11 +128,22 @@ const integrityPart = ({ count, damaged }: Integrity): Html => html`
   ${count > 0 && html`<p class="quiet">${texts.repairRepos({ number: count })}</p>`}
 </section>`
 
+/** States of what was examined. */
+const findingStates = {
+  ok: texts.ok,
+  warning: texts.warning,
+  fault: texts.fault,
+  skipped: texts.skipped,
+  unknown: texts.unknown,
+} as const
+const examined = (check: string, state: string): Phrase =>
+  texts.checkState({ check: inEnglish(check.replaceAll('-', ' ')), state: wordFor(findingStates, state) })
+
 /** What the doctor finds: first what needs a remedy, the rest folded away. */
 function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
   const isGood = ({ state }: { state: string }) => state === 'ok' || state === 'skipped'
   const row = ({ check, state, text, remedy }: Examination['findings'][number]) =>
-    noteRow(inEnglish(`${check.replaceAll('-', ' ')}: ${state}`), [
+    noteRow(examined(check, state), [
       inEnglish(text),
       remedy !== null && consoleTexts.whatToDo({ remedy: inEnglish(remedy) }),
     ])
@@ -194,6 +209,9 @@ const findingFact = (doctor: Examination | null, name: string): Html | null => {
   return found === undefined ? null : inEnglish(found.text)
 }
 
+/** What databases are called. */
+const databaseNames = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
+
 const placePart = (
   { database, nodes }: Cluster,
   certificates: Certificates | null,
@@ -202,7 +220,7 @@ const placePart = (
 <section class="card">
   <h2>${texts.where}</h2>
   ${factList([
-    [texts.database, database],
+    [texts.database, wordFor(databaseNames, database)],
     [
       texts.nodes,
       nodes.length === 0
@@ -233,6 +251,8 @@ interface Steps {
   cursor?: string
 }
 
+const stepStates = { waiting: texts.stepWaiting, failed: texts.stepFailed } as const
+
 export async function workPage(desk: Desk): Promise<Response> {
   const cursor = desk.call.url.searchParams.get('cursor') ?? ''
   const [steps, health] = [
@@ -252,8 +272,11 @@ export async function workPage(desk: Desk): Promise<Response> {
   ${listOf(
     rows.map(({ id, kind, status, createdAt, lastError }) =>
       noteRow(
-        kind,
-        [texts.stepSince({ state: status, time: minuteOf(createdAt) }), lastError !== null && inEnglish(lastError)],
+        inEnglish(kind),
+        [
+          texts.stepSince({ state: wordFor(stepStates, status), time: minuteOf(createdAt) }),
+          lastError !== null && inEnglish(lastError),
+        ],
         mayOperate
           ? html`<div class="stack">${actForm(desk, { id: `retry-${id}`, act: 'retry-steps', back: '/admin/work', button: texts.retry, fields: { id } })}${actForm(desk, { id: `drop-${id}`, act: 'drop-steps', back: '/admin/work', button: texts.drop, isDangerous: true, fields: { id } })}</div>`
           : null,
@@ -275,7 +298,7 @@ export async function workPage(desk: Desk): Promise<Response> {
       inputs: html`
 <div class="field">
   <label for="name">${texts.sweep}</label>
-  <select id="name" name="name">${sweeps.map(([member]) => html`<option>${nameOf(member)}</option>`)}</select>
+  <select id="name" name="name">${sweeps.map(([member]) => html`<option lang="en">${nameOf(member)}</option>`)}</select>
 </div>`,
     })
   }
@@ -283,11 +306,11 @@ export async function workPage(desk: Desk): Promise<Response> {
     sweeps.map(([member, last]) => {
       const name = nameOf(member)
       const { completedAt, ...report } = last ?? { completedAt: null }
-      return noteRow(name, [
+      return noteRow(inEnglish(name), [
         completedAt === null
           ? texts.notYet
           : texts.last({ time: minuteOf(new Date(completedAt * 1000).toISOString()) }),
-        last !== null && countsIn(report),
+        last !== null && inEnglish(countsIn(report)),
       ])
     }),
     texts.noSweeps,
@@ -312,7 +335,7 @@ export async function networkPage(desk: Desk): Promise<Response> {
   ${refusalNote(answer)}
   ${listOf(
     links.map(({ name, state, text, remedy }) =>
-      noteRow(inEnglish(`${name}: ${state}`), [
+      noteRow(examined(name, state), [
         inEnglish(text),
         state !== 'ok' && remedy !== undefined && consoleTexts.whatToDo({ remedy: inEnglish(remedy) }),
       ]),

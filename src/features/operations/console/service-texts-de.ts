@@ -1,7 +1,8 @@
 export const serviceGerman = {
   roleOnly: 'Die Links oben führen zu dem, was deine Rolle erlaubt.',
   attention: 'Braucht Aufmerksamkeit',
-  alertsOff: 'Warnungen sind ausgeschaltet: Setze alerts.mail_to oder alerts.webhook_url.',
+  alertsOff:
+    'Alarme sind aus, also erfährt niemand, was Aufmerksamkeit braucht: setze alerts.mail_to oder alerts.webhook_url.',
   damagedRepos: 'Beschädigte Repositorys',
   noDamagedRepos: 'Die laufende Prüfung hat keine gefunden.',
   repairRepos:
@@ -11,6 +12,12 @@ export const serviceGerman = {
   examining: 'Der Server wird untersucht. Lade diese Seite gleich neu. „holdfast doctor“ untersucht mehr.',
   examined: 'Untersucht {time}. „holdfast doctor“ untersucht mehr.',
   examinedAgain: 'Untersucht {time} und jetzt noch einmal. „holdfast doctor“ untersucht mehr.',
+  checkState: '{check}: {state}',
+  ok: 'in Ordnung',
+  warning: 'Warnung',
+  fault: 'Fehler',
+  skipped: 'nicht geprüft',
+  unknown: 'unbekannt',
   allInOrder: 'Alles ist in Ordnung.',
   inOrder: 'Was in Ordnung ist',
   noneInOrder: 'Nichts.',
@@ -52,6 +59,8 @@ export const serviceGerman = {
   steps: 'Schritte',
   stepsAbout: 'E-Mails und andere Arbeit mit der Außenwelt, die wartet oder gescheitert ist.',
   stepSince: '{state}, seit {time}',
+  stepWaiting: 'wartet',
+  stepFailed: 'fehlgeschlagen',
   retry: 'Noch einmal',
   drop: 'Verwerfen',
   noSteps: 'Nichts wartet.',

@@ -1,7 +1,8 @@
 export const serviceSpanish = {
   roleOnly: 'Los enlaces de arriba llevan a lo que permite tu rol.',
   attention: 'Requiere atención',
-  alertsOff: 'Las alertas están desactivadas: define alerts.mail_to o alerts.webhook_url.',
+  alertsOff:
+    'Las alertas están desactivadas, así que nadie se entera de lo que requiere atención: configura alerts.mail_to o alerts.webhook_url.',
   damagedRepos: 'Repositorios dañados',
   noDamagedRepos: 'La comprobación continua no ha encontrado ninguno.',
   repairRepos:
@@ -12,6 +13,12 @@ export const serviceSpanish = {
     'Se está examinando el servidor. Vuelve a cargar esta página en un momento. «holdfast doctor» examina más.',
   examined: 'Examinado {time}. «holdfast doctor» examina más.',
   examinedAgain: 'Examinado {time}, y de nuevo ahora. «holdfast doctor» examina más.',
+  checkState: '{check}: {state}',
+  ok: 'en orden',
+  warning: 'advertencia',
+  fault: 'fallo',
+  skipped: 'sin examinar',
+  unknown: 'desconocido',
   allInOrder: 'Todo está en orden.',
   inOrder: 'Lo que está en orden',
   noneInOrder: 'Nada.',
@@ -52,6 +59,8 @@ export const serviceSpanish = {
   steps: 'Pasos',
   stepsAbout: 'Correos y otro trabajo con el exterior que espera o ha fallado.',
   stepSince: '{state}, desde {time}',
+  stepWaiting: 'en espera',
+  stepFailed: 'fallido',
   retry: 'Reintentar',
   drop: 'Descartar',
   noSteps: 'Nada espera.',

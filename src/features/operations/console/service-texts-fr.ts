@@ -1,7 +1,8 @@
 export const serviceFrench = {
   roleOnly: 'Les liens ci-dessus mènent à ce que permet votre rôle.',
   attention: 'À surveiller',
-  alertsOff: 'Les alertes sont désactivées : définissez alerts.mail_to ou alerts.webhook_url.',
+  alertsOff:
+    'Les alertes sont désactivées : personne n’est prévenu de ce qui demande attention. Définissez alerts.mail_to ou alerts.webhook_url.',
   damagedRepos: 'Dépôts endommagés',
   noDamagedRepos: 'Le contrôle continu n’en a trouvé aucun.',
   repairRepos:
@@ -12,6 +13,12 @@ export const serviceFrench = {
     'Le serveur est en cours d’examen. Rechargez cette page dans un instant. « holdfast doctor » examine davantage.',
   examined: 'Examiné {time}. « holdfast doctor » examine davantage.',
   examinedAgain: 'Examiné {time}, et de nouveau maintenant. « holdfast doctor » examine davantage.',
+  checkState: '{check} : {state}',
+  ok: 'en ordre',
+  warning: 'avertissement',
+  fault: 'défaut',
+  skipped: 'non examiné',
+  unknown: 'inconnu',
   allInOrder: 'Tout est en ordre.',
   inOrder: 'Ce qui est en ordre',
   noneInOrder: 'Rien.',
@@ -56,6 +63,8 @@ export const serviceFrench = {
   steps: 'Étapes',
   stepsAbout: 'E-mails et autres échanges avec l’extérieur en attente ou en échec.',
   stepSince: '{state}, depuis {time}',
+  stepWaiting: 'en attente',
+  stepFailed: 'échoué',
   retry: 'Réessayer',
   drop: 'Abandonner',
   noSteps: 'Rien n’attend.',

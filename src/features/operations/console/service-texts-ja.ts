@@ -1,7 +1,8 @@
 export const serviceJapanese = {
   roleOnly: '上のリンクから、役割で許可された操作ができます。',
   attention: '要対応',
-  alertsOff: 'アラートがオフです。alerts.mail_to か alerts.webhook_url を設定してください。',
+  alertsOff:
+    'アラートがオフのため、対応が必要なことがあっても通知されません。alerts.mail_toまたはalerts.webhook_urlを設定してください。',
   damagedRepos: '破損したリポジトリ',
   noDamagedRepos: '常時チェックでは見つかっていません。',
   repairRepos:
@@ -12,6 +13,12 @@ export const serviceJapanese = {
     'サーバーを診断中です。少ししてからこのページを再読み込みしてください。「holdfast doctor」はさらに詳しく調べます。',
   examined: '診断日時：{time}。「holdfast doctor」はさらに詳しく調べます。',
   examinedAgain: '診断日時：{time}。現在も再診断中です。「holdfast doctor」はさらに詳しく調べます。',
+  checkState: '{check}：{state}',
+  ok: '正常',
+  warning: '警告',
+  fault: '異常',
+  skipped: '未確認',
+  unknown: '不明',
   allInOrder: 'すべて正常です。',
   inOrder: '正常な項目',
   noneInOrder: 'ありません。',
@@ -52,6 +59,8 @@ export const serviceJapanese = {
   steps: 'ステップ',
   stepsAbout: '待機中または失敗した、メールなど外部とのやり取りです。',
   stepSince: '{state}、{time}から',
+  stepWaiting: '待機中',
+  stepFailed: '失敗',
   retry: '再試行',
   drop: '破棄',
   noSteps: '待機中のものはありません。',

@@ -1,7 +1,8 @@
 export const serviceBrazilian = {
   roleOnly: 'Os links acima levam ao que sua função permite.',
   attention: 'Requer atenção',
-  alertsOff: 'Os alertas estão desligados: defina alerts.mail_to ou alerts.webhook_url.',
+  alertsOff:
+    'Os alertas estão desligados, então ninguém fica sabendo do que requer atenção: defina alerts.mail_to ou alerts.webhook_url.',
   damagedRepos: 'Repositórios danificados',
   noDamagedRepos: 'A verificação contínua não encontrou nenhum.',
   repairRepos:
@@ -11,6 +12,12 @@ export const serviceBrazilian = {
   examining: 'O servidor está sendo examinado. Recarregue esta página em instantes. “holdfast doctor” examina mais.',
   examined: 'Examinado {time}. “holdfast doctor” examina mais.',
   examinedAgain: 'Examinado {time}, e de novo agora. “holdfast doctor” examina mais.',
+  checkState: '{check}: {state}',
+  ok: 'em ordem',
+  warning: 'aviso',
+  fault: 'falha',
+  skipped: 'não examinado',
+  unknown: 'desconhecido',
   allInOrder: 'Está tudo em ordem.',
   inOrder: 'O que está em ordem',
   noneInOrder: 'Nada.',
@@ -51,6 +58,8 @@ export const serviceBrazilian = {
   steps: 'Passos',
   stepsAbout: 'E-mails e outros trabalhos com o mundo externo que esperam ou falharam.',
   stepSince: '{state}, desde {time}',
+  stepWaiting: 'aguardando',
+  stepFailed: 'falhou',
   retry: 'Tentar de novo',
   drop: 'Descartar',
   noSteps: 'Nada espera.',
