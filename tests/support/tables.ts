@@ -71,7 +71,14 @@ export interface Tables {
   move_plan: { did: string }
   name_claim: { handle: string; did: string; attempt: string | null; held_until: number; attempt_by: string | null }
   oauth_code: { code_hash: string }
-  oauth_device_account: { did: string; passed_factor: string | null; used_at: number | null }
+  oauth_device: { token_hash: string; expires_at: number }
+  oauth_device_account: {
+    token_hash: string
+    did: string
+    passed_factor: string | null
+    used_at: number | null
+    remembered: number | null
+  }
   oauth_replay: { kind: string; value: string }
   oauth_request: Record<never, never>
   operator_audit: Record<never, never>

@@ -288,7 +288,7 @@ test('under https the cookie is sent nowhere else, and not to scripts', async ()
   )
   expect(answer).toMatchObject({ status: 303 })
   const cookie = answer.headers.get('set-cookie')!
-  expect(cookie).toMatch(/^__Host-holdfast=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=7776000$/)
+  expect(cookie).toMatch(/^__Host-holdfast=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=2592000$/)
   expect(answer.headers.get('location')).toBe('/account')
   const account = await request(`${secure.url}/account`, { headers: { cookie: cookie.split(';')[0]! } })
   expect(account.status).toBe(200)

@@ -1,5 +1,6 @@
 /** The page on which people manage their account: who has access to it, and its handle, email address and password. */
 import { html, type Html, type Phrase, type Wording } from '../../../http/html.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import type { KnownOrigin } from '../../../http/origin.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { page, type PageAsker } from '../../../http/page.ts'
@@ -32,7 +33,7 @@ import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
 import { day, field, hidden } from '../page-parts/page-parts.ts'
-import type { KnownBrowser } from '../pages/pages.ts'
+import type { ListedBrowser } from '../pages/pages.ts'
 
 export function accountPage(asker: PageAsker, view: AccountView): Promise<Response> {
   const { config, clock } = asker.ctx
@@ -147,8 +148,10 @@ function apps(view: AccountView): Html | null {
 
 const nameOfApp = (clientId: string): Wording => (isLoopbackClientId(clientId) ? texts.appHere : appHost(clientId))
 
-const authorizedWith = (program: string, network: string | null): Phrase =>
-  network === null ? texts.authorizedWith({ program }) : texts.authorizedWithFrom({ program, network })
+const authorizedWith = (openedWith: string, network: string | null): Phrase => {
+  const program = programPhrase(openedWith)
+  return network === null ? texts.authorizedWith({ program }) : texts.authorizedWithFrom({ program, network })
+}
 
 function appPasswords(view: AccountView, now: Millis): Html | null {
   if (!hasAppPasswords(view)) return null
@@ -249,9 +252,9 @@ const events = ({ account, events }: AccountView): Html => html`
   <p class="links"><a href="${eventsUrl(account.did)}">${texts.allActivity({ days: EVENT_KEPT_DAYS })}</a></p>
 </section>`
 
-function browserRow(view: AccountView, browser: KnownBrowser): Html {
-  const { tokenHash, signedInAt, usedAt, openedWith } = browser
-  const name = openedWith ?? texts.browser
+function browserRow(view: AccountView, browser: ListedBrowser): Html {
+  const { tokenHash, signedInAt, usedAt, openedWith, ends } = browser
+  const name = openedWith === null ? texts.browser : programPhrase(openedWith)
   const times = { first: firstUse(browser), day: day(signedInAt) }
   const isThis = tokenHash === view.device.tokenHash
   return html`
@@ -260,6 +263,7 @@ function browserRow(view: AccountView, browser: KnownBrowser): Html {
     <strong>${name}</strong>
     <small>${isThis ? texts.thisBrowser : texts.otherBrowser}</small>
     <small>${usedAt === null ? texts.signedIn(times) : texts.signedInUsed({ ...times, used: day(usedAt) })}</small>
+    <small>${browser.isRemembered ? texts.staysUntil({ unused: day(ends.unused), last: day(ends.last) }) : texts.endsSoon}</small>
   </div>
   ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="${texts.signOutOf({ name })}">${texts.signOut}</button>`)}
 </li>`
@@ -267,7 +271,7 @@ function browserRow(view: AccountView, browser: KnownBrowser): Html {
 
 function walletSessionRow(view: AccountView, session: ListedWalletSession): Html {
   const { tokenHash, expiresAt, usedAt, openedWith } = session
-  const name = openedWith ?? texts.wallet
+  const name = openedWith === null ? texts.wallet : programPhrase(openedWith)
   const times = { first: firstUse(session), end: day(expiresAt) }
   return html`
 <li>
@@ -282,7 +286,7 @@ function walletSessionRow(view: AccountView, session: ListedWalletSession): Html
 
 function sessionRow(view: AccountView, session: ListedSession): Html {
   const { id, rotatedAt, expiresAt, openedWith } = session
-  const name = openedWith ?? texts.app
+  const name = openedWith === null ? texts.app : programPhrase(openedWith)
   const times = { first: firstUse(session), end: day(expiresAt) }
   return html`
 <li>

@@ -61,11 +61,12 @@ import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { forgetDevice, toldDevices } from './push-part.ts'
 import { walletMatters } from './wallet-matters-view.ts'
 import {
-  browsersOf,
   deleteOtherSignIns,
   deleteSignIn,
   holderForm,
   holderOf,
+  listBrowsers,
+  provenForm,
   requireNavigation,
   signIn,
   signInUrl,
@@ -94,7 +95,7 @@ async function renderAccountPage(
     agents: listAgents(db, did),
     appPasswords: listAppPasswords(db, did),
     sessions: listSessions(db, did, now),
-    browsers: browsersOf(db, did, now),
+    browsers: listBrowsers(db, did, now),
     walletSessions: listWalletSessions(db, did, now),
     wallet: walletMatters(ctx, account),
     pushDevices: toldDevices(ctx, did),
@@ -194,9 +195,9 @@ const act = (
   section: Section,
   done: string,
   work: Work,
-  options: Parameters<typeof holderForm>[2] = {},
+  { declare = holderForm, ...options }: Parameters<typeof holderForm>[2] & { declare?: typeof holderForm } = {},
 ): Endpoint[] => [
-  holderForm(
+  declare(
     `/account/${path}`,
     async (call, holder, form) => {
       const response = await work(call, holder, form)
@@ -286,13 +287,7 @@ export const accountRoutes: Endpoint[] = [
     })
     return null
   }),
-  ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {
-    let secret: AccountView['secret'] = null
-    const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
-      secret = await makeAppPassword(call, holder.account.did, form)
-    })
-    return refused ?? renderAccountPage(call, holder, { secret })
-  }),
+  ...act('app-passwords', 'app-passwords', '', addAppPassword, { declare: provenForm }),
   ...act('app-passwords/revoke', 'app-passwords', 'app-password', async (call, { account }, form) => {
     await revokeAppPassword(call, account.did, form.get('name') ?? '')
     return null
@@ -315,8 +310,13 @@ export const accountRoutes: Endpoint[] = [
       if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)
     }),
   ),
-  ...act('deactivate', 'deactivate', 'deactivated', (call, holder, form) =>
-    showFault(call, holder, { section: 'deactivate', form }, () => deactivateAccount(call, holder.account.did, null)),
+  ...act(
+    'deactivate',
+    'deactivate',
+    'deactivated',
+    (call, holder, form) =>
+      showFault(call, holder, { section: 'deactivate', form }, () => deactivateAccount(call, holder.account.did, null)),
+    { declare: provenForm },
   ),
   ...act('delete/code', 'delete', 'delete-code', (call, holder, form) =>
     showFault(call, holder, { section: 'delete', form }, async () => {
@@ -336,22 +336,7 @@ export const accountRoutes: Endpoint[] = [
     })
     return refused ?? seeOther('/account/sign-in?done=deleted')
   }),
-  ...act('handle', 'handle', 'handle', async (call, holder, form) => {
-    const { ctx } = call
-    const { did } = holder.account
-    const wanted = wantedHandle(ctx, form)
-    const external = externalHandle(ctx, wanted)
-    let isMissing = false
-    const refused = await showFault(call, holder, { section: 'handle', form }, async () => {
-      await charge(call, 'updateHandle')
-      if (external !== null) {
-        const { dns, web } = await publishedDids(ctx, external)
-        isMissing = (dns ?? web) !== did
-      }
-      if (!isMissing) await changeHandle(call, did, wanted)
-    })
-    return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
-  }),
+  ...act('handle', 'handle', 'handle', takeHandle, { declare: provenForm }),
   ...act('handles', 'handles', 'handle-added', (call, holder, form) =>
     showFault(call, holder, { section: 'handles', form }, async () => {
       const { did } = holder.account
@@ -385,7 +370,7 @@ export const accountRoutes: Endpoint[] = [
       await charge(call, 'createSession')
       await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
     })
-    if (refused === null) await signIn(call, did, { remember: false, passedFactor: holder.passedFactor })
+    if (refused === null) await signIn(call, did, { remember: holder.isRemembered, passedFactor: holder.passedFactor })
     return refused
   }),
 ]
@@ -425,6 +410,14 @@ async function deleteWithFactor(
   })
 }
 
+async function addAppPassword(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
+  let secret: AccountView['secret'] = null
+  const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
+    secret = await makeAppPassword(call, holder.account.did, form)
+  })
+  return refused ?? renderAccountPage(call, holder, { secret })
+}
+
 /** The app password is one of the standard unless the form limits it. */
 function makeAppPassword(call: PageCall, did: Did, form: URLSearchParams): Promise<AppPassword & { password: string }> {
   const name = (form.get('name') ?? '').trim()
@@ -442,6 +435,23 @@ async function download(call: PageCall, holder: Holder, form: URLSearchParams): 
     archive = await archiveOfAccount(call, did)
   })
   return refused ?? archive
+}
+
+async function takeHandle(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
+  const { ctx } = call
+  const { did } = holder.account
+  const wanted = wantedHandle(ctx, form)
+  const external = externalHandle(ctx, wanted)
+  let isMissing = false
+  const refused = await showFault(call, holder, { section: 'handle', form }, async () => {
+    await charge(call, 'updateHandle')
+    if (external !== null) {
+      const { dns, web } = await publishedDids(ctx, external)
+      isMissing = (dns ?? web) !== did
+    }
+    if (!isMissing) await changeHandle(call, did, wanted)
+  })
+  return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
 }
 
 /** A handle under the server's first domain may be typed without the domain. */

@@ -82,6 +82,8 @@ export const accountGerman = {
   firstUsedFrom: 'Zuerst verwendet {day} aus dem Netz {network}',
   signedIn: '{first}, angemeldet {day}',
   signedInUsed: '{first}, angemeldet {day}, zuletzt verwendet {used}',
+  staysUntil: 'Endet am {unused}, wenn er nicht mehr verwendet wird, spätestens am {last}',
+  endsSoon: 'Endet, wenn der Browser geschlossen wird, nach 3 Stunden ohne Nutzung oder 12 Stunden nach der Anmeldung',
   walletEnds: '{first}, endet am {end}',
   walletUsedEnds: '{first}, zuletzt verwendet {used}, endet am {end}',
   expires: '{first}, läuft am {end} ab, wenn sie vorher nicht verwendet wird',

@@ -82,6 +82,8 @@ export const accountSpanish = {
   firstUsedFrom: 'Primer uso: {day} desde la red {network}',
   signedIn: '{first}, inicio de sesión el {day}',
   signedInUsed: '{first}, inicio de sesión el {day}, último uso el {used}',
+  staysUntil: 'Termina el {unused} si no se vuelve a usar, y el {last} como máximo',
+  endsSoon: 'Termina al cerrar el navegador, tras 3 horas sin uso o 12 horas después del inicio de sesión',
   walletEnds: '{first}, termina el {end}',
   walletUsedEnds: '{first}, último uso el {used}, termina el {end}',
   expires: '{first}, caduca el {end} si no se usa antes',

@@ -82,6 +82,8 @@ export const accountFrench = {
   firstUsedFrom: 'Première utilisation : {day} depuis le réseau {network}',
   signedIn: '{first}, connexion le {day}',
   signedInUsed: '{first}, connexion le {day}, dernière utilisation le {used}',
+  staysUntil: 'Se termine le {unused} sans nouvelle utilisation, et le {last} au plus tard',
+  endsSoon: 'Se termine à la fermeture du navigateur, après 3 heures sans utilisation ou 12 heures après la connexion',
   walletEnds: '{first}, se termine le {end}',
   walletUsedEnds: '{first}, dernière utilisation le {used}, se termine le {end}',
   expires: '{first}, expire le {end} si elle n’est pas utilisée avant',

@@ -82,6 +82,8 @@ export const accountJapanese = {
   firstUsedFrom: '最初の使用 {day}（ネットワーク {network}）',
   signedIn: '{first}、ログイン {day}',
   signedInUsed: '{first}、ログイン {day}、最終使用 {used}',
+  staysUntil: '使わなければ{unused}に終了、遅くとも{last}に終了',
+  endsSoon: 'ブラウザーを閉じたとき、3時間使わなかったとき、またはログインから12時間後に終了',
   walletEnds: '{first}、{end}に終了',
   walletUsedEnds: '{first}、最終使用 {used}、{end}に終了',
   expires: '{first}、それまでに使われなければ {end}に期限切れ',

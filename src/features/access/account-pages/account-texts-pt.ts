@@ -82,6 +82,8 @@ export const accountBrazilian = {
   firstUsedFrom: 'Primeiro uso: {day} na rede {network}',
   signedIn: '{first}, login em {day}',
   signedInUsed: '{first}, login em {day}, último uso em {used}',
+  staysUntil: 'Termina em {unused} se não for usado de novo, e em {last} no máximo',
+  endsSoon: 'Termina ao fechar o navegador, após 3 horas sem uso ou 12 horas depois do login',
   walletEnds: '{first}, termina em {end}',
   walletUsedEnds: '{first}, último uso em {used}, termina em {end}',
   expires: '{first}, expira em {end} se não for usada antes',

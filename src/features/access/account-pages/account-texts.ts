@@ -86,6 +86,8 @@ export const accountTexts = textTable(
     firstUsedFrom: 'First used {day} from the network {network}',
     signedIn: '{first}, signed in {day}',
     signedInUsed: '{first}, signed in {day}, last used {used}',
+    staysUntil: 'Ends {unused} if it is not used again, and {last} at the latest',
+    endsSoon: 'Ends when the browser closes, after 3 hours without use, or 12 hours after the sign-in',
     walletEnds: '{first}, ends {end}',
     walletUsedEnds: '{first}, last used {used}, ends {end}',
     expires: '{first}, expires {end} unless used before',

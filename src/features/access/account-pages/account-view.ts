@@ -16,7 +16,7 @@ import type { Quota } from '../../identity/quotas/quotas.ts'
 import type { ListedDelegation } from '../delegations/delegations.ts'
 import { accountTexts as texts } from './account-texts.ts'
 import { errorNote, goodNote, hidden, type Fault } from '../page-parts/page-parts.ts'
-import type { Device, KnownBrowser } from '../pages/pages.ts'
+import type { Device, ListedBrowser } from '../pages/pages.ts'
 
 /** Sections with forms. Each name is an id in the page. */
 export type Section =
@@ -56,7 +56,7 @@ export interface AccountView {
   agents: readonly ListedAgent[]
   appPasswords: readonly AppPassword[]
   sessions: readonly ListedSession[]
-  browsers: readonly KnownBrowser[]
+  browsers: readonly ListedBrowser[]
   walletSessions: readonly ListedWalletSession[]
   /** A list that is shown alone, from this row; null for the whole page, with the beginnings of all lists. */
   alone: { list: List; from: number } | null

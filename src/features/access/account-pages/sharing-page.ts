@@ -26,7 +26,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderForm, holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
 import { delegateActsUrl } from './delegate-acts-page.ts'
 import { foldedScopes, presetBoxes, wantedLimits } from './scope-parts.ts'
@@ -212,6 +212,8 @@ interface Deed {
   work: Work
   /** Whether the page shows the fields of the form again. */
   isTyped?: true
+  /** How the form is declared. */
+  declare?: typeof holderForm
 }
 
 /** The forms, by the end of their address. */
@@ -220,6 +222,7 @@ const deeds: Readonly<Record<string, Deed>> = {
     done: 'invited',
     notice: texts.doneInvited,
     isTyped: true,
+    declare: provenForm,
     async work(call, { account: { did } }, form) {
       await charge(call, { name: 'inviteDelegate', key: did })
       return inviteDelegate(call, did, { delegate: form.get('delegate') ?? '', ...wantedLimits(form) })
@@ -247,8 +250,8 @@ const deeds: Readonly<Record<string, Deed>> = {
 const notices = new Map(Object.values(deeds).map(({ done, notice }) => [done, notice]))
 
 /** A form, whose address leads back to the page if a browser opens it directly. */
-const formRoutes = ([path, { done, work, isTyped }]: [string, Deed]): Endpoint[] => [
-  holderForm(`${PATH}/${path}`, async (call, holder, form) => {
+const formRoutes = ([path, { done, work, isTyped, declare = holderForm }]: [string, Deed]): Endpoint[] => [
+  declare(`${PATH}/${path}`, async (call, holder, form) => {
     const fault = await faultOf(() => work(call, holder, form))
     if (fault) return sharingPage(call, holder, { fault, typed: isTyped ? form : null })
     return seeOther(sharingUrl(holder.account.did, { done }))

@@ -55,15 +55,12 @@ async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault |
   })
 }
 
-/**
- * Returns the account of that name if it is signed in on this browser, for so long that its holder has to sign in
- * again.
- */
+/** Returns the account of that name if this browser knows it, and its holder has to sign in again. */
 async function accountAgain(call: PageCall, name: string): Promise<Account | null> {
-  const signedIn = (await deviceOf(call))?.accounts.find(
-    ({ account }) => name === account.did || name === account.handle,
-  )
-  return signedIn?.isStale ? signedIn.account : null
+  const device = await deviceOf(call)
+  const known = device === null ? [] : [...device.accounts, ...device.former]
+  const found = known.find(({ account: { did, handle } }) => name === did || name === handle)
+  return found && !found.isProven ? found.account : null
 }
 
 const againPart = (proof: Html[] | null, account: Account): Html => html`

@@ -258,10 +258,11 @@ export const mustSignInAgain = ({ isStale, signedInAt }: SignedIn, { request, ex
 
 /** What the page ticks at first: the DID of an account, the id of a delegation, or `other`. */
 export function preselected(
-  { accounts }: Device,
+  device: Device,
   shared: readonly SharedAccount[],
   { request: { loginHint } }: PendingRequest,
 ): string {
+  const accounts = [...device.accounts, ...device.former]
   if (loginHint === null) return accounts[0]!.account.did
   const isHinted = ({ did, handle }: { did: string; handle: string | null }) =>
     did === loginHint || handle === loginHint

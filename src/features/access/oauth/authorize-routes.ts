@@ -8,7 +8,8 @@ import { route } from '../../../http/endpoint.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { isRegistered } from '../../../protocol/redirect-uris.ts'
-import type { Wording } from '../../../http/html.ts'
+import { inEnglish, type Wording } from '../../../http/html.ts'
+import { layoutTexts } from '../../../http/layout-texts.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { BASE_SCOPE, narrowedScopes } from '../../../protocol/scopes.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -64,7 +65,7 @@ interface Opened {
   pending: OpenRequest
 }
 
-const gone = () => pageRefusal('This request has expired, or it was already approved or denied.')
+const gone = () => pageRefusal(inEnglish(layoutTexts.requestGone))
 
 /**
  * Returns the pushed request that the browser names. A request that comes with the `client_id` of another client is
@@ -177,7 +178,7 @@ interface Meant {
 function signsByWallet(pending: OpenRequest, { device, shared, filled, hinted }: Meant): boolean {
   const id = device && (filled?.account ?? preselected(device, shared, pending))
   const ticked =
-    device?.accounts.find(({ account }) => account.did === id) ??
+    [device?.accounts ?? [], device?.former ?? []].flat().find(({ account }) => account.did === id) ??
     shared.find(({ delegation }) => delegation.id === id)?.signedIn
   if (ticked) return !ticked.account.hasPassword && mustSignInAgain(ticked, pending)
   return filled === null && hinted !== null && !hinted.hasPassword
@@ -274,7 +275,10 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   if (chosen && device) {
     if (await faultOf(() => requireFormToken(device, form)))
       return renderConsent(call, opened, { filled, fault: signedInElsewhere })
-    if (!usesPasskey && !mustSignInAgain(chosen, opened.pending)) return accept(chosen.account)
+    if (!usesPasskey && !mustSignInAgain(chosen, opened.pending)) {
+      chosen.noteUse()
+      return accept(chosen.account)
+    }
   }
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
   if (!usesPasskey && chosen && !chosen.account.hasPassword)

@@ -133,7 +133,7 @@ export const codeField = (options: Partial<Field> = {}): Html =>
 export const rememberField = (isTicked = false, when = ''): Html => html`
 <label class="check ${when}">
   <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>
-  <span>${fieldTexts.remember}</span>
+  <span>${fieldTexts.remember}<small>${fieldTexts.rememberHint}</small></span>
 </label>`
 
 export const hidden = (fields: Record<string, string>): Html[] =>

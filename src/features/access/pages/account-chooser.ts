@@ -23,7 +23,8 @@ interface SharedChoice {
 const MAX_SHOWN = 3
 
 /** Lists the accounts, and the choice to sign in with another one. */
-export function accountChooser({ accounts }: Device, { chosen, missing, shared = () => [] }: Choosing): Html {
+export function accountChooser(device: Device, { chosen, missing, shared = () => [] }: Choosing): Html {
+  const accounts = [...device.accounts, ...device.former]
   const isChosen = (signedIn: SignedIn) =>
     signedIn.account.did === chosen || shared(signedIn).some(({ value }) => value === chosen)
   const ordered = [...accounts.filter(isChosen), ...accounts.filter((signedIn) => !isChosen(signedIn))]
@@ -78,8 +79,8 @@ const sharedChoice = (
   </span>
 </label>`
 
-/** Returns the chosen account among those signed in on this browser; null if the form names none of them. */
+/** Returns the chosen account among those of the chooser; null if the form names none of them. */
 export function chosenAccount(device: Device | null, form: URLSearchParams): SignedIn | null {
   const did = parseDid(form.get('account') ?? '')
-  return device?.accounts.find(({ account }) => account.did === did) ?? null
+  return [device?.accounts ?? [], device?.former ?? []].flat().find(({ account }) => account.did === did) ?? null
 }

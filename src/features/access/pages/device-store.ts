@@ -11,6 +11,8 @@ export interface SignIn extends KnownOrigin {
   passedFactor: PassedFactor | null
   /** To the hour; null if it is not known. */
   usedAt: Millis | null
+  /** Whether the browser was asked to keep the account signed in. */
+  isRemembered: boolean
 }
 
 /** What a request shows of the browser that it is from. */
@@ -24,18 +26,24 @@ export interface DeviceKey {
 /** `held`: something that the holder has; reading the mail does not suffice. */
 export type PassedFactor = 'mailed' | 'held'
 
-const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom",
-  a.passed_factor AS "passedFactor", a.used_at AS "usedAt"`
+const columns = sql`a.did, a.signed_in_at AS "signedInAt", a.opened_at AS "openedAt", a.opened_with AS "openedWith",
+  a.opened_from AS "openedFrom", a.passed_factor AS "passedFactor", a.used_at AS "usedAt", a.remembered`
+
+type Row<Of extends SignIn> = Omit<Of, 'isRemembered'> & { remembered: number | null }
+
+const signInOf = <Of extends SignIn>({ remembered, ...row }: Row<Of>) => ({ ...row, isRemembered: remembered !== 0 })
 
 /**
- * Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired, or if `program` is
- * another one than that of the last sign-in.
+ * Returns the sign-ins of a browser, newest first, also those that have ended before the browser expires; empty if the
+ * browser is unknown or has expired, or if `program` is another one than that of the last sign-in.
  */
-export const signInsOf = (reader: Reader, { tokenHash, program }: DeviceKey, now: Millis): Promise<SignIn[]> =>
-  reader.all<SignIn>(sql`
-    SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
+export async function signInsOf(reader: Reader, { tokenHash, program }: DeviceKey, now: Millis): Promise<SignIn[]> {
+  const rows = await reader.all<Row<SignIn>>(sql`
+    SELECT ${columns} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
     WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} AND (d.program IS NULL OR d.program = ${program})
     ORDER BY a.signed_in_at DESC`)
+  return rows.map(signInOf)
+}
 
 /**
  * Store a browser and the accounts signed in there, unless it is stored already. The program is null if it is not
@@ -51,10 +59,12 @@ export async function insertDevice(
     sql`INSERT INTO oauth_device (token_hash, program, expires_at) VALUES (${tokenHash}, ${program}, ${expiresAt}) ON CONFLICT DO NOTHING`,
   )
   if (inserted === 0) return
-  for (const { did, signedInAt, passedFactor, usedAt, openedAt, openedWith, openedFrom } of signIns)
+  for (const { did, signedInAt, passedFactor, usedAt, isRemembered, openedAt, openedWith, openedFrom } of signIns)
     await tx.run(sql`
-      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, passed_factor, used_at, opened_at, opened_with, opened_from)
-      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${passedFactor}, ${usedAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
+      INSERT INTO oauth_device_account
+        (token_hash, did, signed_in_at, passed_factor, used_at, remembered, opened_at, opened_with, opened_from)
+      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${passedFactor}, ${usedAt}, ${isRemembered ? 1 : 0}, ${openedAt},
+        ${openedWith}, ${openedFrom})`)
 }
 
 /** Note that an account is used in a browser. */
@@ -92,12 +102,17 @@ export interface KnownBrowser extends SignIn {
   tokenHash: string
 }
 
-/** Returns the browsers in which the account is signed in, most recent sign-in first. */
-export const browsersOf = (reader: Reader, did: Did, now: Millis): Promise<KnownBrowser[]> =>
-  reader.all<KnownBrowser>(sql`
-    SELECT a.token_hash AS "tokenHash", a.did, a.signed_in_at AS "signedInAt", ${origin}
+/**
+ * Returns the browsers in which the account has signed in, most recent sign-in first, also those where the sign-in has
+ * ended before the browser expires.
+ */
+export async function browsersOf(reader: Reader, did: Did, now: Millis): Promise<KnownBrowser[]> {
+  const rows = await reader.all<Row<KnownBrowser>>(sql`
+    SELECT a.token_hash AS "tokenHash", ${columns}
     FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
     WHERE a.did = ${did} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
+  return rows.map(signInOf)
+}
 
 /** Delete the browsers that have expired by `now`, with their sign-ins. Returns how many browsers. */
 export async function deleteDevicesBefore(tx: Tx, now: Millis): Promise<number> {

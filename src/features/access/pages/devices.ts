@@ -11,8 +11,10 @@ import { DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
 import { cookieIn, cookieOf } from '../../../http/cookies.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, Refusal } from '../../../http/errors.ts'
-import type { Html } from '../../../http/html.ts'
+import { inEnglish, type Html } from '../../../http/html.ts'
+import { layoutTexts } from '../../../http/layout-texts.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
+import { isUseDue } from '../../../platform/running/last-use.ts'
 import { personsLanguage } from '../../../http/page-language.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { withUpload, type UploadedForm } from '../../../http/uploaded-form.ts'
@@ -26,37 +28,65 @@ import { TRUST_SECS, type NewTrust } from '../factors/factors.ts'
 import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { keepMailLanguage } from '../../identity/mails/mails.ts'
 import {
+  browsersOf,
   deleteDevice,
   deleteSignIn,
   insertDevice,
+  noteBrowserUse,
   renameDevice,
   signInsOf,
   type DeviceKey,
+  type KnownBrowser,
   type PassedFactor,
+  type SignIn,
 } from './device-store.ts'
 import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
-/** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
-const REMEMBERED_SECS = 90 * DAY_SECS
-const UNREMEMBERED_SECS = HOUR_SECS
-/** Age of a sign-in after which the password, or the wallet, is asked for again. */
+/**
+ * How long an account stays signed in. The cookie of a browser that was not asked to keep it also ends when the browser
+ * closes. A use counts to the hour, so the time without use is up to an hour shorter.
+ */
+const lives = {
+  remembered: { unusedSecs: 7 * DAY_SECS, maxSecs: 30 * DAY_SECS },
+  passing: { unusedSecs: 3 * HOUR_SECS, maxSecs: 12 * HOUR_SECS },
+} as const
+/** Age of a sign-in after which apps and agents are let in only with the password, or the wallet. */
 const FRESH_SECS = 7 * DAY_SECS
+/** Age of a sign-in after which forms that open another way in, or hide the account, ask for the password. */
+const PROVEN_SECS = HOUR_SECS
 const MAX_ACCOUNTS = 8
+
+const lifeOf = ({ isRemembered }: Pick<SignIn, 'isRemembered'>) => lives[isRemembered ? 'remembered' : 'passing']
+
+/** When a sign-in ends if it is not used again, and when at the latest. */
+function endsOf(signIn: SignIn): { unused: Millis; last: Millis } {
+  const { unusedSecs, maxSecs } = lifeOf(signIn)
+  const last = signIn.signedInAt + maxSecs * 1000
+  return { unused: Math.min(last, (signIn.usedAt ?? signIn.signedInAt) + unusedSecs * 1000), last }
+}
+
+const isAlive = (signIn: SignIn, now: Millis): boolean => endsOf(signIn).unused > now
 
 export interface SignedIn {
   account: Account
   /** When the password was entered, or a wallet approved. */
   signedInAt: Millis
-  /** Whether the sign-in is so old that the password, or the wallet, is asked for again. */
+  /** Whether the sign-in is too old to let an app or an agent in. */
   isStale: boolean
+  /** Whether the sign-in is so new that it shows who sends a form. */
+  isProven: boolean
+  isRemembered: boolean
   /** The second factor that was given at the sign-in; null if none was, also if the browser is trusted. */
   passedFactor: PassedFactor | null
-  usedAt: Millis | null
+  /** Keep the sign-in alive. Writes once an hour at most, after the response. */
+  noteUse(): void
 }
 
 export interface Device extends DeviceKey {
   /** Newest sign-in first. */
   accounts: readonly SignedIn[]
+  /** Accounts that were to stay signed in, and are not any more. They can be chosen, and sign in again. */
+  former: readonly SignedIn[]
   /** Token that every form which acts for a signed-in account must contain. */
   formToken: string
 }
@@ -87,49 +117,73 @@ async function settledTokenOf(exchange: Exchange): Promise<string | null> {
   const { ctx, replyHeaders } = exchange
   const before = opaqueTokenHash(formerTokenOf(exchange) ?? '')
   const program = programIn(exchange)
-  if (!before || (await signInsOf(ctx.db, { tokenHash: before, program }, ctx.clock.now())).length === 0) return null
+  if (!before || (await liveSignInsOf(ctx.db, { tokenHash: before, program }, ctx.clock.now())).length === 0)
+    return null
   const { token, hash } = newToken()
   if ((await ctx.db.transaction((tx) => renameDevice(tx, before, { tokenHash: hash, program }))) === 0) return null
-  replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, REMEMBERED_SECS))
+  replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, lives.remembered.maxSecs))
   return token
 }
 
 /** Returns the token that stands for the cookies of the reference; null if they are malformed. */
-export function formerDeviceToken(deviceId: string, sessionId: string): string | null {
+function formerDeviceToken(deviceId: string, sessionId: string): string | null {
   const [, device] = /^dev-([\da-f]{32})$/.exec(deviceId) ?? []
   const [, session] = /^ses-([\da-f]{32})$/.exec(sessionId) ?? []
   if (device === undefined || session === undefined) return null
   return formatOpaqueToken(Buffer.from(device + session, 'hex'))
 }
 
-/** A browser in which accounts had signed in at another server. */
-export interface FormerBrowser {
-  /** As in `formerDeviceToken`. */
-  token: string
-  seenAt: Millis
-  signIns: readonly { did: Did; signedInAt: Millis }[]
+/** A browser in which accounts are signed in that came from another server. */
+interface FormerBrowser {
+  tokenHash: string
+  signIns: readonly SignIn[]
 }
 
-/** When the accounts are no longer signed in there. */
-const formerEndOf = ({ seenAt }: FormerBrowser): Millis => seenAt + REMEMBERED_SECS * 1000
-
-/** Whether a browser of another server would still be signed in here. */
-export const isBrowserAlive = (browser: FormerBrowser, now: Millis): boolean => formerEndOf(browser) > now
-
-/** Keep a browser of another server, with the accounts that are signed in there. Does nothing if it is here already. */
-export async function keepBrowser(tx: Tx, browser: FormerBrowser): Promise<void> {
-  const signIns = browser.signIns.slice(0, MAX_ACCOUNTS)
-  const origin = { openedAt: null, openedWith: null, openedFrom: null }
-  await insertDevice(
-    tx,
-    // The browser is seen when it comes here.
-    { tokenHash: opaqueTokenHash(browser.token)!, program: null },
-    signIns.map((one) => ({ ...origin, passedFactor: null, usedAt: null, ...one })),
-    formerEndOf(browser),
-  )
+/** Returns a browser of the reference, with the accounts that would still be signed in here; null if there is none. */
+export function formerBrowser(
+  {
+    id,
+    sessionId,
+    seenAt,
+    ...had
+  }: { id: string; sessionId: string; seenAt: Millis; signIns: readonly FormerSignIn[] },
+  now: Millis,
+): FormerBrowser | null {
+  const token = formerDeviceToken(id, sessionId)
+  const known = { openedAt: null, openedWith: null, openedFrom: null, passedFactor: null, usedAt: seenAt }
+  const signIns = had.signIns
+    .map((one) => ({ ...known, isRemembered: true, ...one }))
+    .filter((one) => isAlive(one, now))
+    .slice(0, MAX_ACCOUNTS)
+  return token === null || signIns.length === 0 ? null : { tokenHash: opaqueTokenHash(token)!, signIns }
 }
 
-/** Returns the browser, or null if no account is signed in there. */
+type FormerSignIn = Pick<SignIn, 'did' | 'signedInAt'>
+
+/** Keep a browser of another server. Does nothing if it is here already. */
+export const keepBrowser = (tx: Tx, { tokenHash, signIns }: FormerBrowser): Promise<void> =>
+  // The program is seen when the browser comes here.
+  insertDevice(tx, { tokenHash, program: null }, signIns, lastEndOf(signIns))
+
+/** When the last of some sign-ins ends at the latest. */
+const lastEndOf = (signIns: readonly SignIn[]): Millis => Math.max(...signIns.map((one) => endsOf(one).last))
+
+async function liveSignInsOf(reader: Reader, key: DeviceKey, now: Millis): Promise<SignIn[]> {
+  return (await signInsOf(reader, key, now)).filter((one) => isAlive(one, now))
+}
+
+/** A browser in which an account is signed in. */
+export interface ListedBrowser extends KnownBrowser {
+  ends: ReturnType<typeof endsOf>
+}
+
+/** Returns the browsers in which the account is signed in, most recent sign-in first. */
+export async function listBrowsers(reader: Reader, did: Did, now: Millis): Promise<ListedBrowser[]> {
+  const live = (await browsersOf(reader, did, now)).filter((one) => isAlive(one, now))
+  return live.map((one) => ({ ...one, ends: endsOf(one) }))
+}
+
+/** Returns the browser, or null if no account is, or was to stay, signed in there. */
 export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const { ctx } = exchange
   const token = await settledTokenOf(exchange)
@@ -137,16 +191,40 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   if (!token || !tokenHash) return null
   const now = ctx.clock.now()
   const program = programIn(exchange)
-  const found = await Promise.all(
-    (await signInsOf(ctx.db, { tokenHash, program }, now)).map(async ({ did, signedInAt, passedFactor, usedAt }) => {
-      const account = await accountOf(ctx.db, did)
-      return (
-        account && { account, signedInAt, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000, passedFactor, usedAt }
-      )
-    }),
-  )
-  const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
-  return accounts.length === 0 ? null : { tokenHash, program, accounts, formToken: formTokenOf(token) }
+  const signIns = await signInsOf(ctx.db, { tokenHash, program }, now)
+  const known = signIns.filter((one) => isAlive(one, now) || one.isRemembered)
+  const found = await Promise.all(known.map((one) => signedInOf(ctx, tokenHash, one)))
+  const shown = found.flatMap((one) => one ?? [])
+  if (shown.length === 0) return null
+  const accounts = shown.filter((one) => one.isAlive)
+  const former = shown.filter((one) => !one.isAlive)
+  return { tokenHash, program, accounts, former, formToken: formTokenOf(token) }
+}
+
+async function signedInOf(
+  ctx: Context,
+  tokenHash: string,
+  signIn: SignIn,
+): Promise<(SignedIn & { isAlive: boolean }) | null> {
+  const { did, signedInAt, passedFactor, usedAt, isRemembered } = signIn
+  const account = await accountOf(ctx.db, did)
+  if (!account || account.takedownRef !== null) return null
+  const now = ctx.clock.now()
+  const age = ageOf(signedInAt, now)
+  const alive = isAlive(signIn, now)
+  return {
+    account,
+    signedInAt,
+    isAlive: alive,
+    isStale: !alive || age > FRESH_SECS * 1000,
+    isProven: alive && age <= PROVEN_SECS * 1000,
+    isRemembered,
+    passedFactor,
+    noteUse() {
+      if (alive && isUseDue(usedAt, now))
+        ctx.background.run('note of the use of a browser', () => noteBrowserUse(ctx.db, tokenHash, did, now))
+    },
+  }
 }
 
 /** Throws `AuthenticationRequired` if the account is no longer signed in, in this browser. */
@@ -156,7 +234,7 @@ export async function requireSignedIn(
   device: Device,
   did: Did,
 ): Promise<void> {
-  const signIns = await signInsOf(reader, device, ctx.clock.now())
+  const signIns = await liveSignInsOf(reader, device, ctx.clock.now())
   if (!signIns.some((signIn) => signIn.did === did)) throw authenticationRequired('You have been signed out')
 }
 
@@ -196,7 +274,7 @@ export function entryOf(
   const before = opaqueTokenHash(tokenOf(exchange) ?? formerTokenOf(exchange) ?? '')
   const { token, hash } = newToken()
   const now = ctx.clock.now()
-  const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
+  let maxAgeSecs: number | null = null
   const origin = requestOrigin(exchange)
   const language = personsLanguage(exchange)
   const program = programIn(exchange)
@@ -204,17 +282,16 @@ export function entryOf(
     async keep(tx, did) {
       const known = before ? await signInsOf(tx, { tokenHash: before, program }, now) : []
       const first = known.find((one) => one.did === did && one.openedAt !== null) ?? origin
-      const others = known.filter((one) => one.did !== did)
+      const others = known.filter((one) => one.did !== did && isAlive(one, now))
+      const own = { ...first, did, signedInAt: now, passedFactor, usedAt: now, isRemembered: remember }
+      const signIns = [own, ...others].slice(0, MAX_ACCOUNTS)
+      const lasting = signIns.filter((one) => one.isRemembered)
+      if (lasting.length > 0) maxAgeSecs = Math.ceil((lastEndOf(lasting) - now) / 1000)
       if (before) await deleteDevice(tx, before)
-      await insertDevice(
-        tx,
-        { tokenHash: hash, program },
-        [{ ...first, did, signedInAt: now, passedFactor, usedAt: now }, ...others].slice(0, MAX_ACCOUNTS),
-        now + lifeSecs * 1000,
-      )
+      await insertDevice(tx, { tokenHash: hash, program }, signIns, lastEndOf(signIns))
       if (language !== null) await keepMailLanguage(tx, did, language, { isChosen: false })
     },
-    tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null)),
+    tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, maxAgeSecs)),
   }
 }
 
@@ -235,8 +312,7 @@ function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | 
 
 // Protection against cross-site request forgery
 
-const refusedForm = () =>
-  new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
+const refusedForm = () => new Refusal(403, 'Forbidden', inEnglish(layoutTexts.formNotOurs))
 
 /**
  * Returns the hidden field that proves that a form is from our page, or null if the browser needs none. A browser that
@@ -345,5 +421,5 @@ export function requireNavigation({ request }: Exchange): void {
   const mode = request.headers.get('sec-fetch-mode') ?? 'navigate'
   const destination = request.headers.get('sec-fetch-dest') ?? 'document'
   if (mode !== 'navigate' || destination !== 'document')
-    throw new Refusal(400, 'InvalidRequest', 'This page can only be opened in a tab of its own.')
+    throw new Refusal(400, 'InvalidRequest', inEnglish(layoutTexts.ownTab))
 }

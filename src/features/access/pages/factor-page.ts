@@ -49,7 +49,7 @@ export function factorPage(
     script: passkey === null ? undefined : passkeyScript.url,
     body: html`
 <form method="post" action="${pathname}${search}" class="card ask">
-  ${carried(form)}
+  ${carriedFields(form)}
   ${hidden({ [PENDING_ID]: pendingId })}
   <div class="tight">
     <h1>${texts.title}</h1>
@@ -68,5 +68,10 @@ export function factorPage(
 const leadOf = ({ mailed, totp, passkeys }: AskedFactors): Wording =>
   mailed ? texts.mailed : totp && passkeys ? texts.appOrPasskey : passkeys ? texts.passkey : texts.app
 
-const carried = (form: URLSearchParams): Html[] =>
-  [...form].filter(([name]) => !ownFields.includes(name)).flatMap(([name, value]) => hidden({ [name]: value }))
+/** Returns the form without what proves who sends it. */
+export const withoutProof = (form: URLSearchParams): URLSearchParams =>
+  new URLSearchParams([...form].filter(([name]) => !ownFields.includes(name)))
+
+/** The fields of a form, for a page between the form and what it does. */
+export const carriedFields = (form: URLSearchParams): Html[] =>
+  [...withoutProof(form)].flatMap(([name, value]) => hidden({ [name]: value }))

@@ -10,4 +10,8 @@ export const factorGerman = {
   proceed: 'Weiter',
   another: 'Noch einen Code schicken',
   anotherSent: 'Wir haben noch einen Code geschickt. Nur der neueste gilt.',
+  proveTitle: 'Bestätige, dass du es bist',
+  proveLead:
+    'Du hast dich vor mehr als einer Stunde als {account} angemeldet. Gib bitte noch einmal dein Passwort ein, bevor es weitergeht.',
+  cancel: 'Abbrechen',
 } as const

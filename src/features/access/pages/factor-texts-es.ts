@@ -10,4 +10,8 @@ export const factorSpanish = {
   proceed: 'Continuar',
   another: 'Enviar otro código',
   anotherSent: 'Hemos enviado otro código. Solo funciona el más reciente.',
+  proveTitle: 'Confirma que eres tú',
+  proveLead:
+    'Iniciaste sesión como {account} hace más de una hora. Introduce tu contraseña otra vez antes de continuar.',
+  cancel: 'Cancelar',
 } as const

@@ -10,4 +10,8 @@ export const factorFrench = {
   proceed: 'Continuer',
   another: 'Envoyer un autre code',
   anotherSent: 'Nous avons envoyé un autre code. Seul le plus récent est valable.',
+  proveTitle: 'Confirmez que c’est bien vous',
+  proveLead:
+    'Vous vous êtes connecté en tant que {account} il y a plus d’une heure. Saisissez à nouveau votre mot de passe avant de continuer.',
+  cancel: 'Annuler',
 } as const

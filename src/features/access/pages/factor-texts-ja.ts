@@ -10,4 +10,7 @@ export const factorJapanese = {
   proceed: '続ける',
   another: '別のコードを送信',
   anotherSent: '別のコードを送信しました。最新のコードだけが有効です。',
+  proveTitle: 'ご本人の確認',
+  proveLead: '{account}としてログインしてから1時間以上経っています。続けるには、もう一度パスワードを入力してください。',
+  cancel: 'キャンセル',
 } as const

@@ -10,4 +10,7 @@ export const factorBrazilian = {
   proceed: 'Continuar',
   another: 'Enviar outro código',
   anotherSent: 'Enviamos outro código. Só o mais recente funciona.',
+  proveTitle: 'Confirme que é você',
+  proveLead: 'Você entrou como {account} há mais de uma hora. Digite sua senha mais uma vez antes de continuar.',
+  cancel: 'Cancelar',
 } as const

@@ -14,6 +14,9 @@ export const factorTexts = textTable(
     proceed: 'Continue',
     another: 'Send another code',
     anotherSent: 'We have sent another code. Only the newest one works.',
+    proveTitle: 'Confirm that it is you',
+    proveLead: 'You signed in as {account} more than an hour ago. Please enter your password once more to continue.',
+    cancel: 'Cancel',
   },
   {
     de: async () => (await import('./factor-texts-de.ts')).factorGerman,

@@ -2,7 +2,6 @@
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { UploadedFile } from '../../../http/uploaded-form.ts'
-import { isUseDue } from '../../../platform/running/last-use.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import {
@@ -15,7 +14,6 @@ import {
   requireSignedIn,
   withOwnUpload,
 } from './devices.ts'
-import { noteBrowserUse } from './device-store.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
 
 export interface Holder {
@@ -23,37 +21,32 @@ export interface Holder {
   device: Device
   /** The second factor that was given at this sign-in, for what asks more than a password. */
   passedFactor: SignedIn['passedFactor']
+  isProven: boolean
+  isRemembered: boolean
   /** Throws once the account is no longer signed in, in this browser. */
   revalidate: Revalidate
 }
 
-/**
- * Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in, or
- * not recently enough.
- */
+/** Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in. */
 export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
   const device = await deviceOf(call)
   const did = wanted === null ? null : parseDid(wanted)
   const found = device?.accounts.find(({ account }) => did === null || account.did === did)
-  if (!device || !found || found.isStale) return null
-  noteUse(call, device, found)
-  const { account, passedFactor } = found
-  return { account, device, passedFactor, revalidate: (reader) => requireSignedIn(call, reader, device, account.did) }
+  if (!device || !found) return null
+  found.noteUse()
+  const { account, passedFactor, isProven, isRemembered } = found
+  const revalidate: Revalidate = (reader) => requireSignedIn(call, reader, device, account.did)
+  return { account, device, passedFactor, isProven, isRemembered, revalidate }
 }
 
-function noteUse({ ctx }: PageCall, { tokenHash }: Device, { account, usedAt }: SignedIn): void {
-  const now = ctx.clock.now()
-  if (isUseDue(usedAt, now))
-    ctx.background.run('note of the use of a browser', () => noteBrowserUse(ctx.db, tokenHash, account.did, now))
-}
-
-/** Where a browser is sent that `holderOf` refuses. An account whose sign-in is too old is named there. */
+/** Where a browser is sent that `holderOf` refuses. An account that was to stay signed in there is named. */
 export async function signInUrl(call: PageCall, wanted: string | null): Promise<string> {
-  const stale = (await deviceOf(call))?.accounts.find(
-    ({ account }) => wanted === null || account.did === wanted,
-  )?.account
-  return `/account/sign-in${stale ? `?${new URLSearchParams({ identifier: stale.handle ?? stale.did })}` : ''}`
+  const former = (await deviceOf(call))?.former.find(({ account }) => wanted === null || account.did === wanted)
+  return former ? signInAgainUrl(former.account) : '/account/sign-in'
 }
+
+export const signInAgainUrl = ({ handle, did }: Account): string =>
+  `/account/sign-in?${new URLSearchParams({ identifier: handle ?? did })}`
 
 /** Declare a form for account holders, which names its account and carries the token of the page. */
 export const holderForm = (

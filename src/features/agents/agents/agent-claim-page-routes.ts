@@ -74,7 +74,10 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
   }
   if (chosen && device) {
     if (await faultOf(() => requireFormToken(device, form))) return showAgain(call, entered, signedInElsewhere)
-    if (!chosen.isStale) return look(call, chosen.account, entered)
+    if (!chosen.isStale) {
+      chosen.noteUse()
+      return look(call, chosen.account, entered)
+    }
     if (!chosen.account.hasPassword) return showAgain(call, entered, walletFirst)
   }
   const limited = await faultOf(() => charge(call, 'createSession'))

@@ -1,5 +1,6 @@
 /** The pages on which a person enters the code that a program shows, reads what the program may do, and decides. */
 import { html, plainName, type Html, type Wording } from '../../../http/html.ts'
+import { programPhrase } from '../../../http/program-words.ts'
 import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { timePhrase } from '../../../http/texts.ts'
@@ -70,7 +71,7 @@ export function enterCodePage(call: PageCall, { entered, device, fault, wallet }
   ${
     device &&
     accountChooser(device, {
-      chosen: account ?? device.accounts[0]!.account.did,
+      chosen: account ?? [...device.accounts, ...device.former][0]!.account.did,
       missing: ({ account: { hasPassword }, isStale }) =>
         isStale ? (hasPassword ? texts.passwordAgain : texts.signInFirst) : null,
     })
@@ -131,7 +132,8 @@ export function decideClaimPage(
   { pageId, account: { handle, did }, claim, registration, scopes }: DecisionView,
 ): Promise<Response> {
   const { openedWith, openedFrom, createdAt, expiresAt } = claim
-  const name = registration.clientName ?? openedWith
+  const { clientName } = registration
+  const program = clientName === null ? openedWith && programPhrase(openedWith) : plainName(clientName)
   const account = handle ? html`<strong>@${handle}</strong>` : html`<code>${did}</code>`
   const time = timePhrase(createdAt)
   const asked = openedFrom === null ? texts.askedUnknown({ time }) : texts.askedFrom({ time, network: openedFrom })
@@ -143,7 +145,7 @@ export function decideClaimPage(
   <header class="asker">
     <span class="badge" aria-hidden="true">${robot}</span>
     <h1>${texts.decideTitle}</h1>
-    <p class="quiet">${name === null ? texts.asUnnamed({ account }) : texts.asNamed({ account, program: plainName(name), name: own })} ${whoAsks(registration)}</p>
+    <p class="quiet">${program === null ? texts.asUnnamed({ account }) : texts.asNamed({ account, program, name: own })} ${whoAsks(registration)}</p>
   </header>
   <p class="note warn">${texts.warning}</p>
   ${permissionList([privateReads, ...scopes.map((scope) => scopeLine(singleScope(scope), null))], {
@@ -158,7 +160,7 @@ export function decideClaimPage(
     <summary>${texts.technical}</summary>
     <dl class="facts">
       <div><dt>${texts.askedAt}</dt><dd>${asked}</dd></div>
-      ${name !== openedWith && openedWith !== null && html`<div><dt>${texts.askedWith}</dt><dd>${openedWith}</dd></div>`}
+      ${clientName !== null && openedWith !== null && html`<div><dt>${texts.askedWith}</dt><dd>${programPhrase(openedWith)}</dd></div>`}
       <div><dt>${texts.expiresAt}</dt><dd>${timePhrase(expiresAt)}</dd></div>
       <div><dt>${texts.registration}</dt><dd><code>${registration.id}</code></dd></div>
       <div><dt>${texts.kind}</dt><dd><code>${registration.type}</code></dd></div>

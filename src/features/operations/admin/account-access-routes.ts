@@ -8,7 +8,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { wireTimeOrNull, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../../access/oauth/oauth.ts'
-import { browsersOf, deleteSignIn } from '../../access/pages/pages.ts'
+import { deleteSignIn, listBrowsers } from '../../access/pages/pages.ts'
 import {
   deleteSession,
   deleteWalletSession,
@@ -81,15 +81,15 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   browser: {
     async list({ db }, did, now) {
-      const browsers = await browsersOf(db, did, now)
-      return browsers.map(({ tokenHash, signedInAt, usedAt, openedAt, openedWith, openedFrom }) => ({
-        key: tokenHash,
+      const browsers = await listBrowsers(db, did, now)
+      return browsers.map((browser) => ({
+        key: browser.tokenHash,
         name: null,
-        openedAt: openedAt ?? signedInAt,
-        usedAt: usedAt ?? signedInAt,
-        expiresAt: null,
-        openedWith,
-        openedFrom,
+        openedAt: browser.openedAt ?? browser.signedInAt,
+        usedAt: browser.usedAt ?? browser.signedInAt,
+        expiresAt: browser.ends.unused,
+        openedWith: browser.openedWith,
+        openedFrom: browser.openedFrom,
       }))
     },
     end: async (_, tx, did, key) => (await deleteSignIn(tx, key, did)) > 0,

@@ -3,7 +3,7 @@ import { scryptText } from '../../../platform/secrets/scrypt.ts'
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { isTokenId, REFRESH_TTL_SECS, type FormerSession, type NewAppPassword } from '../../access/sessions/sessions.ts'
 import { endsOf, isFormerRefreshToken, type FormerOAuthSession } from '../../access/oauth/oauth.ts'
-import { formerDeviceToken, isBrowserAlive, type FormerBrowser } from '../../access/pages/pages.ts'
+import { formerBrowser } from '../../access/pages/pages.ts'
 import type { InviteCode } from '../../identity/invites/invites.ts'
 import type { ReferenceDatabase } from './reference-database.ts'
 
@@ -195,7 +195,10 @@ export function invitesOf(database: ReferenceDatabase): InviteCode[] {
 }
 
 /** Yields the browsers in which accounts are signed in, as far as they still would be here. */
-export function* browsersIn(database: ReferenceDatabase, now: Millis): Generator<FormerBrowser> {
+export function* browsersIn(
+  database: ReferenceDatabase,
+  now: Millis,
+): Generator<NonNullable<ReturnType<typeof formerBrowser>>> {
   for (let last = ''; ;) {
     const devices = database.all<{ id: string; sessionId: string; lastSeenAt: string }>(
       `SELECT id, sessionId, lastSeenAt FROM device WHERE id > ? ORDER BY id LIMIT ${PAGE}`,
@@ -204,10 +207,9 @@ export function* browsersIn(database: ReferenceDatabase, now: Millis): Generator
     if (devices.length === 0) return
     last = devices.at(-1)!.id
     for (const { id, sessionId, lastSeenAt } of devices) {
-      const token = formerDeviceToken(id, sessionId)
-      if (token === null) continue
-      const browser = { token, seenAt: instant(lastSeenAt), signIns: signInsIn(database, id) }
-      if (browser.signIns.length > 0 && isBrowserAlive(browser, now)) yield browser
+      const device = { id, sessionId, seenAt: instant(lastSeenAt), signIns: signInsIn(database, id) }
+      const browser = formerBrowser(device, now)
+      if (browser !== null) yield browser
     }
   }
 }
