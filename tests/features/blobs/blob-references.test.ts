@@ -54,7 +54,7 @@ const clock = async (cid: string) =>
   (await db.get<{ at: number | null }>(
     sql`SELECT unreferenced_at AS at FROM blob WHERE did = ${did} AND cid = ${cid}`,
   ))!.at
-const cids = (since?: string) => listReferencedCids(db, { did, since, limit: 100 })
+const cids = async (since?: string) => (await listReferencedCids(db, { did, since, limit: 100 })).cids
 
 test('a commit without blobs costs no statement, one with blobs two', async () => {
   await upload('x')

@@ -65,8 +65,8 @@ export const blobRoutes = [
     auth: optionalAccess({ sessions: 'every', grants: 'any', agents: true }),
     async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
       await requireVisibleRepo(ctx, caller, did)
-      const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })
-      return { cids, cursor: cids.at(-1) }
+      const { cids, next } = await listReferencedCids(ctx.db, { did, since, limit, cursor })
+      return { cids, cursor: next ?? cids.at(-1) }
     },
   }),
 ]

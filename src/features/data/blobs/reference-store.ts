@@ -1,6 +1,7 @@
 /** The SQL of table `blob_reference`: which record refers to which blob, even if this server does not have the blob. */
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { listCids, type ListedCids } from './referenced-cids.ts'
 
 export interface ReferenceRow {
   /** `collection/rkey`. */
@@ -51,19 +52,13 @@ export function listReferences(
 }
 
 /**
- * A page of CIDs that the account's records refer to, ascending, after `cursor`; only records written after `since`
- * count.
+ * A page of CIDs that the account's records refer to, ascending, and the CID to continue after: see `listCids`.
  */
-export async function listReferencedCids(
+export const listReferencedCids = (
   reader: Reader,
-  { did, since, cursor, limit }: { did: Did; since?: string; cursor?: string; limit: number },
-): Promise<string[]> {
-  const rows = await reader.all<{ cid: string }>(sql`
-    SELECT DISTINCT cid FROM blob_reference
-    WHERE did = ${did} AND cid > ${cursor ?? ''} AND rev > ${since ?? ''}
-    ORDER BY cid LIMIT ${limit}`)
-  return rows.map((row) => row.cid)
-}
+  { did, ...listed }: ListedCids & { did: Did },
+): Promise<{ cids: string[]; next: string | null }> =>
+  listCids(reader, { table: sql`blob_reference`, isOwn: sql`did = ${did}` }, listed)
 
 /** A page of referenced CIDs whose blob the account does not have, ascending, each with one of its records. */
 export function listMissing(

@@ -2,6 +2,7 @@
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import type { ReferenceRow } from './reference-store.ts'
+import { listCids, type ListedCids } from './referenced-cids.ts'
 
 /** Matches a row of `blob` to which a record in a space refers. */
 export const isHeldBySpace = (): Sql =>
@@ -14,6 +15,11 @@ export const isOfSpacesAlone = (): Sql =>
 /** Matches where a record in a space refers to blobs; `record` is an expression for its path. */
 export const isReferrer = (did: Did, space: SpaceUri, record: Sql): Sql =>
   sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = ${did} AND s.space = ${space} AND s.record = ${record})`
+
+/** How many references records in a space have; `max` if there are more. */
+export const countUpTo = (max: number, did: Did, space: SpaceUri, records: readonly string[]): Sql =>
+  sql`(SELECT COUNT(*) FROM (SELECT 1 AS one FROM space_blob_reference s
+    WHERE s.did = ${did} AND s.space = ${space} AND s.record IN ${sqlList(records)} LIMIT ${max}) AS counted)`
 
 export async function insertSpaceReferences(
   tx: Tx,
@@ -41,16 +47,21 @@ export async function deleteSpaceReferences(
     RETURNING record, cid`)
 }
 
+export interface SpaceReferenceRow extends ReferenceRow {
+  /** Revision of the record that refers. */
+  rev: Tid
+}
+
 /** The references of the records. */
 export async function listSpaceReferences(
   reader: Reader,
   did: Did,
   space: SpaceUri,
   records: readonly string[],
-): Promise<ReferenceRow[]> {
+): Promise<SpaceReferenceRow[]> {
   if (records.length === 0) return []
   return reader.all(sql`
-    SELECT record, cid FROM space_blob_reference
+    SELECT record, cid, rev FROM space_blob_reference
     WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}`)
 }
 
@@ -59,15 +70,40 @@ export const countSpaceReferences = async (reader: Reader, did: Did, space: Spac
     sql`SELECT count(*) AS count FROM space_blob_reference WHERE did = ${did} AND space = ${space}`,
   ))!.count
 
-/** The references of records in spaces in which the account has no repository. */
+/** A page of CIDs that records of the account in spaces refer to and whose blob it does not have, ascending. */
+export async function listMissingInSpaces(
+  reader: Reader,
+  did: Did,
+  after: string,
+  limit: number,
+): Promise<{ cid: string }[]> {
+  return reader.all(sql`
+    SELECT DISTINCT cid FROM space_blob_reference s WHERE s.did = ${did} AND s.cid > ${after}
+      AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = s.did AND b.cid = s.cid) ORDER BY cid LIMIT ${limit}`)
+}
+
+/** How many blobs to which records of an account in a space refer it does not have. */
+export const countMissingInSpace = async (reader: Reader, did: Did, space: SpaceUri): Promise<number> =>
+  (await reader.get<{ count: number }>(sql`
+    SELECT count(DISTINCT cid) AS count FROM space_blob_reference s WHERE s.did = ${did} AND s.space = ${space}
+      AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = s.did AND b.cid = s.cid)`))!.count
+
+/** The references of records in spaces where nothing says that the account has a repository. */
 export const countSpaceReferencesOutside = async (reader: Reader, did: Did): Promise<number> =>
   (await reader.get<{ count: number }>(sql`
     SELECT count(*) AS count FROM space_blob_reference s WHERE s.did = ${did}
-      AND NOT EXISTS (SELECT 1 FROM space_repo r WHERE r.did = s.did AND r.space = s.space)`))!.count
+      AND NOT EXISTS (SELECT 1 FROM space_repo r WHERE r.did = s.did AND r.space = s.space)
+      AND NOT EXISTS (SELECT 1 FROM space_place p WHERE p.did = s.did AND p.space = s.space)`))!.count
+
+/** Rows after which requests that read get a turn. */
+const ROWS_PER_TURN = 5000
 
 /** Deletes all references of an account that is deleted with its blobs. */
-export const deleteAllSpaceReferences = (tx: Tx, did: Did): Promise<number> =>
-  tx.run(sql`DELETE FROM space_blob_reference WHERE did = ${did}`)
+export async function deleteAllSpaceReferences(tx: Tx, did: Did): Promise<void> {
+  const some = sql`(SELECT cid, space, record FROM space_blob_reference WHERE did = ${did} LIMIT ${ROWS_PER_TURN})`
+  const deleteSome = sql`DELETE FROM space_blob_reference WHERE did = ${did} AND (cid, space, record) IN ${some}`
+  while ((await tx.run(deleteSome)) === ROWS_PER_TURN) await tx.turn()
+}
 
 /** Whether a record of the account refers to the blob: in this space, or in any if it is null. */
 export async function isReferredInSpace(
@@ -83,29 +119,9 @@ export async function isReferredInSpace(
   return row !== null
 }
 
-/** Blobs that a request looks at, however few of them it returns. */
-const MAX_SEEN = 1000
-
-/**
- * A page of CIDs that the account's records in a space refer to, ascending; only records after `since` count. Returns
- * the CID to continue after too, null at the end: a page of few new blobs among many ends early, and may be empty.
- */
-export async function listSpaceBlobs(
+/** A page of CIDs that the account's records in a space refer to, ascending: see `listCids`. */
+export const listSpaceBlobs = (
   reader: Reader,
-  { did, space, since, cursor, limit }: { did: Did; space: SpaceUri; since?: Tid; cursor?: string; limit: number },
-): Promise<{ cids: string[]; next: string | null }> {
-  const maxSeen = since === undefined ? limit : MAX_SEEN
-  const isOfSpace = sql`did = ${did} AND space = ${space}`
-  // DISTINCT would read the row of each record.
-  const nextAfter = (cid: Sql) => sql`(SELECT MIN(cid) FROM space_blob_reference WHERE ${isOfSpace} AND cid > ${cid})`
-  const seen = await reader.all<{ cid: string; isNew: number }>(sql`
-    WITH RECURSIVE seen (place, cid) AS (
-      SELECT 1, ${nextAfter(sql`${cursor ?? ''}`)}
-      UNION ALL SELECT place + 1, ${nextAfter(sql`seen.cid`)} FROM seen WHERE cid IS NOT NULL AND place < ${maxSeen})
-    SELECT cid, CASE WHEN EXISTS (
-      SELECT 1 FROM space_blob_reference s WHERE ${isOfSpace} AND s.cid = seen.cid AND s.rev > ${since ?? ''}
-    ) THEN 1 ELSE 0 END AS "isNew" FROM seen WHERE cid IS NOT NULL ORDER BY place`)
-  const cids = seen.flatMap(({ cid, isNew }) => (isNew === 1 ? [cid] : [])).slice(0, limit)
-  const last = cids.length === limit ? cids.at(-1) : seen.length === maxSeen ? seen.at(-1)!.cid : null
-  return { cids, next: last ?? null }
-}
+  { did, space, ...listed }: ListedCids & { did: Did; space: SpaceUri },
+): Promise<{ cids: string[]; next: string | null }> =>
+  listCids(reader, { table: sql`space_blob_reference`, isOwn: sql`did = ${did} AND space = ${space}` }, listed)

@@ -1,0 +1,41 @@
+/** The SQL of lists of blobs: the next CID is searched for again and again, however many records refer to each. */
+import { sql, type Reader, type Sql } from '../../../platform/database/database.ts'
+
+/** Blobs that a request looks at, however few of them are new. */
+const MAX_SEEN = 1000
+
+export interface ListedCids {
+  /** Only records after this revision count. */
+  since?: string
+  /** CID to continue after. */
+  cursor?: string
+  limit: number
+}
+
+/**
+ * A page of CIDs in a table of references, ascending, among the rows that `isOwn` matches. `table` has an index on these
+ * rows, `cid` and `rev`. Returns the CID to continue after too, null at the end: a page of few new blobs among many ends
+ * early, and may be empty.
+ */
+export async function listCids(
+  reader: Reader,
+  { table, isOwn }: { table: Sql; isOwn: Sql },
+  { since, cursor = '', limit }: ListedCids,
+): Promise<{ cids: string[]; next: string | null }> {
+  const maxSeen = since === undefined ? limit : MAX_SEEN
+  // DISTINCT would read the row of each record.
+  const nextAfter = (cid: Sql) => sql`(SELECT MIN(cid) FROM ${table} WHERE ${isOwn} AND cid > ${cid})`
+  const isNew =
+    since === undefined
+      ? sql`1`
+      : sql`CASE WHEN EXISTS (SELECT 1 FROM ${table} r WHERE ${isOwn} AND r.cid = seen.cid AND r.rev > ${since}) THEN 1 ELSE 0 END`
+  const seen = await reader.all<{ cid: string; isNew: number }>(sql`
+    WITH RECURSIVE seen (place, cid) AS (
+      SELECT 1, ${nextAfter(sql`${cursor}`)}
+      UNION ALL SELECT place + 1, ${nextAfter(sql`seen.cid`)} FROM seen WHERE cid IS NOT NULL AND place < ${maxSeen})
+    SELECT cid, ${isNew} AS "isNew" FROM seen WHERE cid IS NOT NULL ORDER BY place`)
+  const found = seen.flatMap(({ cid, isNew: one }) => (one === 1 ? [cid] : []))
+  const cids = found.slice(0, limit)
+  const last = cids.length === limit ? cids.at(-1) : seen.length === maxSeen ? seen.at(-1)!.cid : null
+  return { cids, next: last ?? null }
+}
