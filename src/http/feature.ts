@@ -1,4 +1,5 @@
 /** How a feature plugs in: one value that lists everything it contributes. `features.ts` lists the features. */
+import type { Throttle } from '../base/pace.ts'
 import type { CredentialKind } from './credential.ts'
 import type { Endpoint, Exchange } from './endpoint.ts'
 import type { OAuthParameters } from './oauth-parameters.ts'
@@ -59,6 +60,11 @@ export interface Feature {
    * are deleted by age.
    */
   keepsBlobs?(reader: Reader, did: Did): Promise<boolean>
+  /**
+   * Whether references to blobs are those that the feature's own records have, so that a blob without one may be
+   * deleted. Asked once for an account in a pass that would delete blobs of it; `throttled` runs the pieces.
+   */
+  agreesOnBlobs?(reader: Reader, did: Did, throttled: Throttle): Promise<boolean>
   /** Shows all records to features that repositories build on. At most one feature declares it. */
   records?: RecordSource
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */

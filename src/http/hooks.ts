@@ -2,6 +2,7 @@
  * What features do for each other without knowing each other: each declares its part in its `Feature`, and others call
  * all parts here.
  */
+import type { Throttle } from '../base/pace.ts'
 import { perContext, type Context } from '../platform/context.ts'
 import type { Reader, Tx } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
@@ -70,6 +71,13 @@ export function passOn(exchange: Exchange): Promise<Response> {
 export async function keepsBlobs(ctx: Context, reader: Reader, did: Did): Promise<boolean> {
   for (const feature of registry(ctx).features) if (await feature.keepsBlobs?.(reader, did)) return true
   return false
+}
+
+/** Whether all features find that an account's references to blobs are right. */
+export async function agreeOnBlobs(ctx: Context, did: Did, throttled: Throttle): Promise<boolean> {
+  for (const feature of registry(ctx).features)
+    if ((await feature.agreesOnBlobs?.(ctx.db, did, throttled)) === false) return false
+  return true
 }
 
 /** The records of all accounts, for features that repositories build on. */

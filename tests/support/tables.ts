@@ -134,7 +134,7 @@ export interface Tables {
   schema_migration: { name: string }
   server_secret: { name: string; wrapped: string }
   session: { id: string; did: string; opened_at: number | null; opened_with: string | null; by_password: number }
-  space_blob_reference: { did: string; cid: string; space: string; record: string }
+  space_blob_reference: { did: string; cid: string; space: string; record: string; rev: string }
   space_op: {
     space_repo_id: number
     rev: string
@@ -142,9 +142,20 @@ export interface Tables {
     path: string
     cid: Uint8Array | null
     prev: Uint8Array | null
+    prev_rev: string | null
   }
+  space_place: { id: number; did: string | null; space: string }
   space_record: { space_repo_id: number; path: string; cid: Uint8Array; rev: string; value: Uint8Array }
-  space_repo: { id: number; did: string | null; space: string; rev: string; record_count: number; state: Uint8Array }
+  space_repo: {
+    id: number
+    did: string | null
+    space: string
+    authority: string
+    type: string
+    rev: string
+    record_count: number
+    state: Uint8Array
+  }
   staged_key: Record<never, never>
   step: {
     id: string

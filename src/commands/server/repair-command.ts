@@ -1,14 +1,18 @@
 import { withContext } from '../../app.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Context } from '../../platform/context.ts'
-import { faultsOfRepo } from '../../features/operations/integrity/integrity.ts'
+import { faultsByPart } from '../../features/operations/integrity/integrity.ts'
 import {
   applyRepair,
+  applySpaceRepair,
   backupSources,
   planRepair,
+  planSpaceRepair,
   undoRepair,
   type RepairPlan,
   type Repaired,
+  type RepairedSpaces,
+  type SpaceRepairPlan,
 } from '../../features/operations/repair/repair.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
@@ -25,6 +29,9 @@ repository gets a new commit, of which relays learn by a #sync event. Stop the s
 The newest commit with a valid signature says what is right. The tree is rebuilt from the records, records from blocks
 in the event log, and both from an archive (--car) or a backup (--backup); blobs come from the mirror or the backup.
 Records that are stored and not in the tree are kept, unless the event log says that they were deleted.
+
+Repositories in spaces have no tree and no events: the set hash says which records are right, and they are rebuilt from
+the latest changes, a backup, or an archive of the space. They have a file of their own.
 
 A repair that would lose what no source has is refused without --accept-loss. Records that a backup or an archive
 has, and that may have been deleted since, come back with --keep-uncertain, and stay away with --drop-uncertain.
@@ -61,19 +68,35 @@ async function repair(ctx: Context, invocation: Invocation, did: Did): Promise<E
   const { options } = invocation
   const wanted = options['backup']
   await using backup = typeof wanted === 'string' ? await backupSources(ctx, wanted === 'newest' ? null : wanted) : null
-  const faults = await faultsOfRepo(ctx, did).catch((error: Error) => [`it cannot be read (${error.message})`])
+  const faults = await faultsByPart(ctx, did).catch((error: Error) => ({
+    repo: [`it cannot be read (${error.message})`],
+    spaces: [],
+  }))
   const plan = await planRepair(ctx, did, { ...carOf(options['car']), backup: backup?.reader ?? null })
   try {
-    if (options['apply'] !== true || faults.length === 0) return tellPlan(invocation, faults, plan)
-    const repaired = await applyRepair(ctx, plan, {
+    const { pool, archiveRoots } = plan
+    const sources = { pool, archiveRoots, backup: backup?.reader ?? null }
+    const spaces = await planSpaceRepair(ctx, did, sources, options['keep-uncertain'] === true)
+    const damaged: Damaged = { plan, spaces, faults }
+    if (options['apply'] !== true || faults.repo.length + faults.spaces.length === 0)
+      return tellPlan(invocation, damaged)
+    const choices = {
       acceptLoss: options['accept-loss'] === true,
       keepUncertain: options['keep-uncertain'] === true ? true : options['drop-uncertain'] === true ? false : null,
       blobSource: backup?.blobs ?? null,
-    })
-    return tellRepaired(invocation, plan, repaired)
+    }
+    const repaired = faults.repo.length === 0 ? null : await applyRepair(ctx, plan, choices)
+    const inSpaces = faults.spaces.length === 0 ? null : await applySpaceRepair(ctx, spaces, choices)
+    return tellRepaired(invocation, damaged, repaired, inSpaces)
   } finally {
     plan.pool.close()
   }
+}
+
+interface Damaged {
+  plan: RepairPlan
+  spaces: SpaceRepairPlan
+  faults: { repo: readonly string[]; spaces: readonly string[] }
 }
 
 function carOf(path: string | boolean | undefined): { car?: AsyncIterable<Uint8Array> } {
@@ -89,32 +112,65 @@ async function* fileOf(path: string): AsyncGenerator<Uint8Array> {
 const listed = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)]
 
-function tellPlan(invocation: Invocation, faults: readonly string[], plan: RepairPlan): ExitCode {
-  const { did, records, steps, losses, uncertain } = plan
+/** What both plans say, of which only the parts count that are damaged. */
+function together({ plan, spaces, faults }: Damaged) {
+  const parts = [...(faults.repo.length > 0 ? [plan] : []), ...(faults.spaces.length > 0 ? [spaces] : [])]
+  return {
+    steps: parts.flatMap(({ steps }) => steps),
+    losses: parts.flatMap(({ losses }) => losses),
+    uncertain: parts.flatMap(({ uncertain }) => uncertain),
+    undecided: spaces.undecided,
+  }
+}
+
+function tellPlan(invocation: Invocation, damaged: Damaged): ExitCode {
+  const { did, records } = damaged.plan
+  const faults = [...damaged.faults.repo, ...damaged.faults.spaces]
+  const { steps, losses, uncertain, undecided } = together(damaged)
   const text = [
     ...listed('Wrong:', faults),
     ...listed('To be rebuilt:', steps),
     ...listed('Nowhere (--accept-loss):', losses),
     ...listed('May have been deleted since (--keep-uncertain or --drop-uncertain):', uncertain),
+    ...listed('Cannot be decided, and stays as it is:', undecided),
     faults.length === 0
       ? 'Nothing is wrong with the repository.'
-      : `The repaired repository has ${records.size} records. Add --apply to repair it; nothing was changed.`,
+      : `${damaged.faults.repo.length === 0 ? 'The public repository is whole.' : `The repaired repository has ${records.size} records.`} Add --apply to repair it; nothing was changed.`,
   ]
-  tellResult(invocation, { did, faults, steps, losses, uncertain, records: records.size }, text.join('\n'))
+  tellResult(invocation, { did, faults, steps, losses, uncertain, undecided, records: records.size }, text.join('\n'))
   return faults.length === 0 ? exitCodes.ok : exitCodes.failed
 }
 
-function tellRepaired(invocation: Invocation, plan: RepairPlan, repaired: Repaired): ExitCode {
-  const { rev, head, evidence, blobs, faults } = repaired
+function tellRepaired(
+  invocation: Invocation,
+  damaged: Damaged,
+  repo: Repaired | null,
+  inSpaces: RepairedSpaces | null,
+): ExitCode {
+  const { did, records } = damaged.plan
+  const { steps, losses, undecided } = together(damaged)
+  // The later of the two has looked at both.
+  const { blobs, faults } = (inSpaces ?? repo)!
+  const files = [repo?.evidence, inSpaces?.evidence].filter((file) => typeof file === 'string')
   const text = [
-    ...listed('Rebuilt:', plan.steps),
-    ...listed('Lost:', plan.losses),
+    ...listed('Rebuilt:', steps),
+    ...listed('Lost:', losses),
     ...listed('Blobs whose bytes are nowhere:', blobs.lost),
+    ...listed('Cannot be decided, and stays as it is:', undecided),
     ...listed('Still wrong:', faults),
-    `The repository has ${plan.records.size} records at revision ${rev}.`,
-    `What was there before is in ${evidence}: "holdfast repair --undo" with this file brings it back.`,
+    ...(repo === null ? [] : [`The repository has ${records.size} records at revision ${repo.rev}.`]),
+    ...files.map(
+      (file) => `What was there before is in ${file}: "holdfast repair --undo" with this file brings it back.`,
+    ),
   ]
-  const value = { did: plan.did, rev, head: head.toString(), evidence, blobs, faults, records: plan.records.size }
+  const value = {
+    did,
+    ...(repo !== null && { rev: repo.rev, head: repo.head.toString(), evidence: repo.evidence, records: records.size }),
+    ...(inSpaces !== null && { spaces: { evidence: inSpaces.evidence, repositories: damaged.spaces.spaces.length } }),
+    blobs,
+    faults,
+    undecided,
+  }
   tellResult(invocation, value, text.join('\n'))
   return faults.length === 0 ? exitCodes.ok : exitCodes.failed
 }

@@ -1,6 +1,6 @@
 /** Each column of each table that repositories consist of, damaged on purpose: the running check finds it. */
 import { expect, test } from 'bun:test'
-import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import { tablesOf } from '../../../src/platform/database/catalog.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'

@@ -10,7 +10,7 @@ import { deviceKey } from '../../support/clients/wallet.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
-import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 

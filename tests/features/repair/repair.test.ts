@@ -1,7 +1,7 @@
 /** Repositories that were damaged on purpose, what a repair makes of them, and what relays think of it. */
 import { expect, test } from 'bun:test'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { faultsOfRepo } from '../../../src/features/operations/integrity/integrity.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import { applyRepair, planRepair, undoRepair, type RepairPlan } from '../../../src/features/operations/repair/repair.ts'
 import { blobFolder } from '../../../src/features/data/blobs/open-storage.ts'
 import { verifyEverything } from '../../../src/features/operations/backup/backup.ts'

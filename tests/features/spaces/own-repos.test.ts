@@ -1,5 +1,5 @@
 /** What an account writes in spaces, and what it reads of that: records, changes, and commits that can be verified. */
-import { beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { jsonToData } from '../../../src/protocol/data-model.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
@@ -13,6 +13,9 @@ import { useWorld } from '../../support/world.ts'
 import { readCar } from '@atproto/repo'
 import { decode } from '../../../src/protocol/cbor.ts'
 import { parseDidKey } from '../../../src/protocol/keys.ts'
+
+// Passes over spaces rest between their pieces, the longer the busier the machine is.
+setDefaultTimeout(60_000)
 
 const TYPE = 'test.forum.space'
 const NOTE = 'test.forum.note'

@@ -5,6 +5,7 @@ import { basic, bearer, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const TYPE = 'test.forum.space'
@@ -307,6 +308,7 @@ describe('the page of consent', () => {
   })
 
   test('does not wait for name servers, and asks them once for a while', async () => {
+    using _ = atOneNode(pds, 'each node remembers what it has looked up')
     const slow = publish('slow.web.test', 'slow.example')
     const scope = `atproto space:${TYPE}?authority=${slow}&collection=${NOTE}`
     const { texts } = dns

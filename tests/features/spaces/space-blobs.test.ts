@@ -1,5 +1,5 @@
 /** Blobs that records in spaces refer to: they stay with the records, and only a public record makes them public. */
-import { beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import { signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
@@ -9,6 +9,9 @@ import { basic, bearer, request, type Answer } from '../../support/clients/http.
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
+
+// A thousand files are uploaded.
+setDefaultTimeout(60_000)
 
 const TYPE = 'test.forum.space'
 const NOTE = 'test.forum.note'

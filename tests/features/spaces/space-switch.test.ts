@@ -1,5 +1,5 @@
 /** Spaces that are switched off: nothing asks their tables, and what is stored stays private until it is on again. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, basic, request } from '../../support/clients/http.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
@@ -8,9 +8,12 @@ import { archiveIn } from '../../support/zip-reading.ts'
 import type { Table } from '../../support/tables.ts'
 import { useWorld } from '../../support/world.ts'
 
+// A pass over 120 repositories rests between its pieces.
+setDefaultTimeout(60_000)
+
 const NOTE = 'test.forum.note'
 const SCOPE = 'atproto repo:* blob:*/* space:*?authority=*&collection=* space:*?authority=*&action=read'
-const tables: Table[] = ['space_repo', 'space_record', 'space_op', 'space_blob_reference']
+const tables: Table[] = ['space_repo', 'space_place', 'space_record', 'space_op', 'space_blob_reference']
 const on = { spaces: { enabled: true } }
 const off = { spaces: { enabled: false } }
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, ...off } })

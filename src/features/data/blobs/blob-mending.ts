@@ -7,8 +7,9 @@ import { forgetBlobFault } from './blob-fault-store.ts'
 import { blobMirror } from './blob-mirror.ts'
 import { accountBlobs, updateSize } from './blob-store.ts'
 import { blobStorage } from './open-storage.ts'
-import { reconcileAccount } from './reconcile.ts'
+import { adoptForSpace, reconcileAccount } from './reconcile.ts'
 import { listMissing } from './reference-store.ts'
+import { listMissingInSpaces } from './space-reference-store.ts'
 
 const PAGE = 100
 
@@ -51,6 +52,14 @@ export async function mendBlobs(
       if ((await sizeOf(ctx, cid)) === null && (await restored(ctx, cid, sources, mended)) === null)
         mended.lost.push(cid)
   mended.rows += (await reconcileAccount(ctx, did, ctx.clock.now(), throttled)).adopted
+  const ofSpaces = inPages(PAGE, { cid: '' }, ({ cid }, limit) => listMissingInSpaces(ctx.db, did, cid, limit))
+  for await (const page of ofSpaces)
+    for (const { cid } of page) {
+      const isThere = (await sizeOf(ctx, cid)) !== null || (await restored(ctx, cid, sources, mended)) !== null
+      // The account had it when its record was written.
+      if (isThere && (await adoptForSpace(ctx, did, cid))) mended.rows++
+      else mended.lost.push(cid)
+    }
   return mended
 }
 

@@ -120,6 +120,10 @@ export async function isFreelyOwned(reader: Reader, cid: string): Promise<boolea
   return row!.withheld === 0 && (row!.owners === 0 || row!.open > 0)
 }
 
+/** Whether operators withhold the blob from the readers of any owner. */
+export const isWithheld = async (reader: Reader, cid: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 AS one FROM blob WHERE cid = ${cid} AND takedown_ref IS NOT NULL LIMIT 1`)) !== null
+
 /** By account, the revision at which references were last compared with records. */
 export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {
   const rows = await reader.all<{ did: Did; rev: string }>(

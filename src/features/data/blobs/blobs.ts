@@ -8,12 +8,15 @@ import { downloadSpaceBlob } from './blob-download.ts'
 import { referenceFaults } from './reconcile.ts'
 import { countReferencedCids } from './reference-store.ts'
 import {
+  countMissingInSpace,
   countSpaceReferences,
   countSpaceReferencesOutside,
+  countUpTo,
   isOfSpacesAlone,
   isReferrer,
   listSpaceBlobs,
   listSpaceReferences,
+  replaceSpaceReferences,
 } from './space-reference-store.ts'
 import { applySpaceBlobChanges } from './space-references.ts'
 
@@ -46,9 +49,13 @@ export const spaceBlobs = {
   referencesOf: listSpaceReferences,
   countReferences: countSpaceReferences,
   countReferencesOutside: countSpaceReferencesOutside,
+  countMissing: countMissingInSpace,
+  replace: replaceSpaceReferences,
   download: downloadSpaceBlob,
   /** SQL: matches where a record refers to blobs. */
   areReferredBy: isReferrer,
+  /** SQL: how many references records have, up to a number. */
+  countUpTo,
   /** SQL: matches a row of `blob` that readers of spaces alone know. */
   areAlone: isOfSpacesAlone,
 }

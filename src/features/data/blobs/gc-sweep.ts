@@ -2,10 +2,10 @@
  * Deletes blobs that no record has referred to for the grace period.
  *
  * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared
- * with its records. If that fails, or the running check has found that records may be lost, the account keeps all its
- * blobs and references.
+ * with its records, and those of records in spaces. If that fails, or the running check has found that records may be
+ * lost, the account keeps all its blobs and references.
  */
-import { keepsBlobs, recordSource } from '../../../http/hooks.ts'
+import { agreeOnBlobs, keepsBlobs, recordSource } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import { inPages } from '../../../platform/database/database.ts'
 import { throttle, type Throttle } from '../../../base/pace.ts'
@@ -33,6 +33,8 @@ interface Pass {
   until: Millis
   /** Accounts compared in this pass, and whether that succeeded. */
   reconciled: BoundedCache<boolean>
+  /** Accounts of which all features were asked in this pass, and whether they agreed. */
+  agreed: BoundedCache<boolean>
   report: { swept: number; errors: number; mended: number; adopted: number }
 }
 
@@ -53,6 +55,7 @@ export const gcSweep: Sweep = {
       startedAt,
       until,
       reconciled: new BoundedCache(MAX_REMEMBERED_ACCOUNTS),
+      agreed: new BoundedCache(MAX_REMEMBERED_ACCOUNTS),
       report,
     }
     await reconcileChanged(pass)
@@ -106,6 +109,21 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
   return isGood
 }
 
+async function isAgreed({ ctx, stopping, throttled, agreed, report }: Pass, did: Did): Promise<boolean> {
+  const before = agreed.get(did)
+  if (before !== undefined) return before
+  const isRight = await agreeOnBlobs(ctx, did, throttled).catch((error: unknown) => {
+    stopping.throwIfAborted()
+    report.errors++
+    ctx.log.error('could not compare references in spaces; no blob of the account will be deleted', { did, error })
+    return null
+  })
+  if (isRight === false)
+    ctx.log.warn('references in spaces are damaged; no blob of the account will be deleted', { did })
+  agreed.set(did, isRight === true)
+  return isRight === true
+}
+
 /** Remove blobs whose rows were deleted before a crash, or in an earlier pass if others may store blobs there too. */
 async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promise<void> {
   for (let last = ''; ;) {
@@ -131,7 +149,8 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
     if (page.length === 0) break
     last = page.at(-1)!
     const due: ExpiredBlob[] = []
-    for (const blob of page) if (await isReconciled(pass, blob.did)) due.push(blob)
+    for (const blob of page)
+      if ((await isReconciled(pass, blob.did)) && (await isAgreed(pass, blob.did))) due.push(blob)
     if (due.length === 0) continue
     try {
       const { deleted, removals } = await throttled(() =>

@@ -16,7 +16,7 @@ import type { Throttle } from '../../../base/pace.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { cancelRemoval, Overtaken } from './blob-removal.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
-import { findMimeType, isFreelyOwned, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
+import { findMimeType, isFreelyOwned, isWithheld, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
 import { HEAD_BYTES } from './blob-storage.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { blobStorage } from './open-storage.ts'
@@ -163,6 +163,15 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: T
     }
   }
   return adopted
+}
+
+/**
+ * Gives an account the blob that its record in a space refers to. Returns false if operators withhold it from any
+ * owner, or if the bytes are damaged.
+ */
+export async function adoptForSpace(ctx: Context, did: Did, cid: string): Promise<boolean> {
+  if (await isWithheld(ctx.db, cid)) return false
+  return blobStorage(ctx).alone(cid, () => adopt(ctx, did, cid, ctx.clock.now()))
 }
 
 /** Returns false if the bytes are damaged, or are being removed. */

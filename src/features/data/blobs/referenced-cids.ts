@@ -13,9 +13,9 @@ export interface ListedCids {
 }
 
 /**
- * A page of CIDs in a table of references, ascending, among the rows that `isOwn` matches. `table` has an index on these
- * rows, `cid` and `rev`. Returns the CID to continue after too, null at the end: a page of few new blobs among many ends
- * early, and may be empty.
+ * A page of CIDs in a table of references, ascending, among the rows that `isOwn` matches. The table has an index on
+ * these rows, `cid` and `rev`. Returns the CID to continue after too, null at the end: a page of few new blobs among
+ * many ends early, and may be empty.
  */
 export async function listCids(
   reader: Reader,

@@ -34,6 +34,18 @@ export async function insertSpaceReferences(
   }
 }
 
+/** Replace the references of some records. */
+export async function replaceSpaceReferences(
+  tx: Tx,
+  { did, space }: { did: Did; space: SpaceUri },
+  records: readonly string[],
+  references: readonly SpaceReferenceRow[],
+): Promise<void> {
+  for (const piece of inPieces(records)) await deleteSpaceReferences(tx, did, space, piece)
+  for (const [rev, some] of Map.groupBy(references, (one) => one.rev))
+    await insertSpaceReferences(tx, { did, space, rev }, some)
+}
+
 /** Delete the references of the records. Returns those deleted. */
 export async function deleteSpaceReferences(
   tx: Tx,

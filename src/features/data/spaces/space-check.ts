@@ -1,22 +1,24 @@
-/** The check of repositories in spaces: what rows, set hash, numbers and references to blobs say of each other. */
-import { inPieces, type Reader } from '../../../platform/database/database.ts'
+/**
+ * The check of repositories in spaces: what rows, set hash, numbers, latest changes and references to blobs say of each
+ * other.
+ */
+import type { Reader } from '../../../platform/database/database.ts'
 import type { Throttle } from '../../../base/pace.ts'
 import { decode } from '../../../protocol/cbor.ts'
 import { equalBytes, isBlockOf } from '../../../protocol/cid.ts'
 import { blobCids } from '../../../protocol/data-model.ts'
-import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
+import { parseTid, type Did, type SpaceUri, type Tid } from '../../../protocol/identifiers.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
+import { parseSpaceUri } from '../../../protocol/space-address.ts'
 import { addToSet, emptySetState, setElement } from '../../../protocol/space-hash.ts'
 import { spaceBlobs } from '../blobs/blobs.ts'
 import {
-  findSpaceRepo,
   listSpaceOps,
-  listSpacesOf,
+  listSpacePlaces,
   listWholeRecords,
-  spaceEntriesAt,
   type SpaceOp,
+  type SpacePlace,
   type SpaceRecord,
-  type SpaceRepo,
 } from './space-store.ts'
 
 const PAGE_SPACES = 100
@@ -37,31 +39,47 @@ export async function spaceFaults(
   { throttled, after, isDue }: { throttled: Throttle; after: string; isDue: () => boolean },
 ): Promise<{ faults: string[]; next: string | null }> {
   const faults: string[] = []
-  for (let place = after; ;) {
-    const spaces = await throttled(() => listSpacesOf(reader, did, { after: place, limit: PAGE_SPACES }))
-    for (const space of spaces) {
-      const repo = (await findSpaceRepo(reader, did, space))!
-      for await (const fault of faultsOf(reader, did, repo, throttled)) {
-        faults.push(`repository ${repo.id} in a space: ${fault}`)
+  for (let last = after; ;) {
+    const places = await throttled(() => listSpacePlaces(reader, did, last, PAGE_SPACES))
+    for (const place of places) {
+      for await (const fault of faultsOfSpace(reader, did, place, throttled)) {
+        faults.push(`repository ${numberOf(place)} in a space: ${fault}`)
         if (faults.length === MAX_FAULTS) return { faults, next: null }
       }
-      if (isDue()) return { faults, next: space }
+      if (isDue()) return { faults, next: place.space }
     }
-    if (spaces.length < PAGE_SPACES) break
-    place = spaces.at(-1)!
+    if (places.length < PAGE_SPACES) break
+    last = places.at(-1)!.space
   }
   const lost = await throttled(() => spaceBlobs.countReferencesOutside(reader, did))
   if (lost > 0) faults.push(`${lost} blob references are of records in spaces that there are not`)
   return { faults, next: null }
 }
 
-async function* faultsOf(
+/** The number under which the records of a repository are stored. */
+export const numberOf = ({ repo, placeId }: SpacePlace): number => repo?.id ?? placeId!
+
+/** What is wrong with one repository. */
+export async function* faultsOfSpace(
   reader: Reader,
   did: Did,
-  { id, space, rev, state, records }: SpaceRepo,
+  { space, repo, placeId }: SpacePlace,
   throttled: Throttle,
 ): AsyncGenerator<string> {
+  if (repo === null) {
+    yield 'its row is lost'
+    return
+  }
+  const { id, rev, state, records } = repo
+  if (placeId !== id) yield placeId === null ? 'where it belongs is not noted' : `it is noted as repository ${placeId}`
+  const address = parseSpaceUri(space)
+  if (address?.authority !== repo.authority || address.type !== repo.type) yield 'its row does not fit the space'
+  if (parseTid(rev) === null) yield 'its revision is none'
+  const log = await changesOfSpace(reader, id, throttled)
+  yield* log.faults
+  if (log.newest !== null && log.newest !== rev) yield 'its revision is not that of the last change'
   const found = emptySetState()
+  const seen = new Set<string>()
   let count = 0
   let references = 0
   for (let after = ''; ;) {
@@ -72,51 +90,80 @@ async function* faultsOf(
     })
     const compared = await referenceFaults(reader, did, space, page)
     for (const fault of [...page.flatMap(blockFault), ...compared.faults]) yield fault
-    if (page.some((record) => record.rev > rev)) yield 'a record is of a later revision than its repository'
+    for (const record of page) {
+      if (record.rev > rev || parseTid(record.rev) === null) yield 'the revision of a record is none of its repository'
+      const fault = changeFault(log, record)
+      if (fault !== null) yield fault
+      if (log.last.has(record.path)) seen.add(record.path)
+    }
     references += compared.stored
     count += page.length
     if (page.length < PAGE_RECORDS) break
     after = page.at(-1)!.path
   }
+  for (const [path, { cid }] of log.last)
+    if (cid !== null && !seen.has(path)) yield 'a record that the last change wrote is lost'
   if (count !== records) yield `it has ${count} records, and its row says ${records}`
   if (!equalBytes(found, state)) yield 'the set hash is not that of its records'
   const stored = await throttled(() => spaceBlobs.countReferences(reader, did, space))
   if (stored !== references) yield `${stored} blob references are stored, and its records have ${references}`
-  yield* changeFaults(reader, id, rev, throttled)
+  const missing = await throttled(() => spaceBlobs.countMissing(reader, did, space))
+  if (missing > 0) yield `${missing} blobs to which its records refer have no row`
 }
 
-/** The latest changes must lead to the records that there are, without a gap within a revision. */
-async function* changeFaults(reader: Reader, id: number, rev: Tid, throttled: Throttle): AsyncGenerator<string> {
-  /** What each path has after the changes that were read, and the page's newest changes of them. */
-  const last = new Map<string, string | null>()
+/** The latest changes of a repository. */
+export interface ChangeLog {
+  /** What each path has after them; null if its record was deleted. */
+  last: ReadonlyMap<string, { rev: Tid; cid: string | null }>
+  /** Of later revisions all changes are there; null if there are none. */
+  completeAfter: Tid | '' | null
+  newest: Tid | null
+  faults: readonly string[]
+}
+
+/** Reads the latest changes. Each must follow the one before it, without a gap. */
+export async function changesOfSpace(reader: Reader, id: number, throttled: Throttle): Promise<ChangeLog> {
+  const last = new Map<string, { rev: Tid; cid: string | null }>()
+  const faults: string[] = []
+  let first: SpaceOp | null = null
   let before: Pick<SpaceOp, 'rev' | 'idx'> = { rev: '' as Tid, idx: -1 }
   for (;;) {
     const page = await throttled(() => listSpaceOps(reader, id, before, PAGE_OPS))
     for (const op of page) {
-      // The oldest changes are deleted some at a time, so the first revision may lack its beginning.
-      const isFirst = before.idx < 0
-      if (!isFirst && op.idx !== (op.rev === before.rev ? before.idx + 1 : 0))
-        yield `a change of revision ${op.rev} is missing`
-      const known = last.get(op.path)
-      if (known !== undefined && known !== (op.prev?.toString() ?? null))
-        yield `a change of revision ${op.rev} does not follow the one before it`
-      last.set(op.path, op.cid?.toString() ?? null)
+      first ??= op
+      const fault = gapBefore(op, before, last)
+      if (fault !== null) faults.push(fault)
+      last.set(op.path, { rev: op.rev, cid: op.cid?.toString() ?? null })
       before = op
     }
     if (page.length < PAGE_OPS) break
   }
-  if (before.rev > rev) yield 'a change is of a later revision than its repository'
-  for (const piece of inPieces([...last])) {
-    const stored = await throttled(() =>
-      spaceEntriesAt(
-        reader,
-        id,
-        piece.map(([path]) => path),
-      ),
-    )
-    if (piece.some(([path, cid]) => (stored.get(path)?.cid.toString() ?? null) !== cid))
-      yield 'a record is not what the last change made it'
-  }
+  const completeAfter = first === null ? null : (first.prevRev ?? first.rev)
+  return { last, completeAfter, newest: first === null ? null : before.rev, faults: faults.slice(0, MAX_FAULTS) }
+}
+
+/** The oldest revisions are forgotten, each as a whole. */
+function gapBefore(op: SpaceOp, before: Pick<SpaceOp, 'rev' | 'idx'>, last: ChangeLog['last']): string | null {
+  const isNewRev = op.rev !== before.rev
+  const isFirst = before.idx < 0
+  if (op.idx !== (isNewRev ? 0 : before.idx + 1)) return `a change of revision ${op.rev} is missing`
+  if (!isFirst && isNewRev && op.prevRev !== null && op.prevRev !== before.rev)
+    return `changes before revision ${op.rev} are missing`
+  const known = last.get(op.path)
+  return known !== undefined && known.cid !== (op.prev?.toString() ?? null)
+    ? `a change of revision ${op.rev} does not follow the one before it`
+    : null
+}
+
+/** Whether a record is what the latest changes say. */
+export function changeFault(
+  { last, completeAfter }: ChangeLog,
+  { path, cid, rev }: Pick<SpaceRecord, 'path' | 'cid'> & { rev: Tid },
+): string | null {
+  const change = last.get(path)
+  if (change === undefined)
+    return completeAfter === null || rev <= completeAfter ? null : 'the change that wrote a record is missing'
+  return change.cid === cid.toString() && change.rev === rev ? null : 'a record is not what the last change made it'
 }
 
 const blockFault = ({ cid, value }: SpaceRecord): string[] =>
@@ -126,27 +173,45 @@ async function referenceFaults(
   reader: Reader,
   did: Did,
   space: SpaceUri,
-  page: readonly SpaceRecord[],
+  page: readonly (SpaceRecord & { rev: Tid })[],
 ): Promise<{ faults: string[]; stored: number }> {
   const paths = page.map(({ path }) => path)
   const rows = await spaceBlobs.referencesOf(reader, did, space, paths)
   const stored = Map.groupBy(rows, ({ record }) => record)
-  const faults = page.flatMap(({ path, value }) => {
-    const has = new Set(cidsIn(value))
-    const named = new Set(stored.get(path)?.map(({ cid }) => cid))
-    return has.symmetricDifference(named).size === 0
-      ? []
-      : ['the blob references of a record are not those that it has']
+  const faults = page.flatMap(({ path, value, rev }) => {
+    const has = new Set(blobsOfRecord(value))
+    const named = stored.get(path) ?? []
+    const isRight = has.size === named.length && named.every((one) => has.has(one.cid) && one.rev === rev)
+    return isRight ? [] : ['the blob references of a record are not those that it has']
   })
   return { faults, stored: rows.length }
 }
 
-/** A block that cannot be read is a fault already. */
-function cidsIn(value: Uint8Array): readonly string[] {
+/** The blobs that a record refers to. A block that cannot be read refers to none, and is a fault already. */
+export function blobsOfRecord(value: Uint8Array): readonly string[] {
   try {
     return blobCids(decode(value))
   } catch (error) {
     if (error instanceof Malformed) return []
     throw error
+  }
+}
+
+/** Whether the references of an account to blobs are those that its records in spaces have. */
+export async function areReferencesRight(reader: Reader, did: Did, throttled: Throttle): Promise<boolean> {
+  for (let last = ''; ;) {
+    const places = await throttled(() => listSpacePlaces(reader, did, last, PAGE_SPACES))
+    for (const { space, repo } of places) {
+      if (repo === null) return false
+      for (let after = ''; ;) {
+        const page = await throttled(() => listWholeRecords(reader, repo.id, after, PAGE_RECORDS))
+        const { faults } = await throttled(() => referenceFaults(reader, did, space, page))
+        if (faults.length > 0) return false
+        if (page.length < PAGE_RECORDS) break
+        after = page.at(-1)!.path
+      }
+    }
+    if (places.length < PAGE_SPACES) return true
+    last = places.at(-1)!.space
   }
 }

@@ -33,16 +33,40 @@ const columns = sql`id, space, rev, record_count AS records, state`
 export const findSpaceRepo = (reader: Reader, did: Did, space: SpaceUri): Promise<SpaceRepo | null> =>
   reader.get(sql`SELECT ${columns} FROM space_repo WHERE did = ${did} AND space = ${space}`)
 
+/** Where the repository belongs is stored twice: nothing else says whose its records are. */
 export async function insertSpaceRepo(
   tx: Tx,
   did: Did,
   { uri, authority, type }: SpaceAddress,
   { rev, records, state }: SpaceRepoState,
 ): Promise<number> {
-  const row = await tx.get<{ id: number }>(sql`
-    INSERT INTO space_repo (did, space, authority, type, rev, record_count, state)
-    VALUES (${did}, ${uri}, ${authority}, ${type}, ${rev}, ${records}, ${state}) RETURNING id`)
-  return row!.id
+  const place = await tx.get<{ id: number }>(
+    sql`INSERT INTO space_place (did, space) VALUES (${did}, ${uri}) RETURNING id`,
+  )
+  const { id } = place!
+  await insertRow(tx, { id, did, uri, authority, type, rev, records, state })
+  return id
+}
+
+interface NewSpaceRepo extends SpaceRepoState, Pick<SpaceAddress, 'uri' | 'authority' | 'type'> {
+  id: number
+  did: Did
+}
+
+async function insertRow(tx: Tx, { id, did, uri, authority, type, rev, records, state }: NewSpaceRepo): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO space_repo (id, did, space, authority, type, rev, record_count, state)
+    VALUES (${id}, ${did}, ${uri}, ${authority}, ${type}, ${rev}, ${records}, ${state})`)
+}
+
+/** Write the row of a repository and where it belongs, in place of all rows that say otherwise. */
+export async function replaceSpaceRepo(tx: Tx, repo: NewSpaceRepo): Promise<void> {
+  const { id, did, uri } = repo
+  const isSame = sql`id = ${id} OR (did = ${did} AND space = ${uri})`
+  await tx.run(sql`DELETE FROM space_repo WHERE ${isSame}`)
+  await tx.run(sql`DELETE FROM space_place WHERE ${isSame}`)
+  await tx.run(sql`INSERT INTO space_place (id, did, space) VALUES (${id}, ${did}, ${uri})`)
+  await insertRow(tx, repo)
 }
 
 /** Throws `WriteConflict` if the repository has changed since it was read. */
@@ -62,6 +86,28 @@ export async function spaceTotals(reader: Reader, did: Did): Promise<{ spaces: n
   return (await reader.get<{ spaces: number; records: number }>(sql`
     SELECT COUNT(*) AS spaces, CAST(COALESCE(SUM(record_count), 0) AS BIGINT) AS records
     FROM space_repo WHERE did = ${did}`))!
+}
+
+/** The row of a repository, and the other trace of where it belongs; at least one of them is there. */
+export interface SpacePlace {
+  space: SpaceUri
+  repo: (SpaceRepo & { authority: string; type: string }) | null
+  /** Number of the repository. */
+  placeId: number | null
+}
+
+/** A page of all places of an account, in order of the spaces' URIs, after `after`. Rows of them may be lost. */
+export async function listSpacePlaces(reader: Reader, did: Did, after: string, limit: number): Promise<SpacePlace[]> {
+  const page = sql`did = ${did} AND space > ${after} ORDER BY space LIMIT ${limit}`
+  const repos = await reader.all<SpaceRepo & { authority: string; type: string }>(
+    sql`SELECT ${columns}, authority, type FROM space_repo WHERE ${page}`,
+  )
+  const places = await reader.all<{ id: number; space: SpaceUri }>(sql`SELECT id, space FROM space_place WHERE ${page}`)
+  const found = new Map<SpaceUri, SpacePlace>(
+    repos.map((repo) => [repo.space, { space: repo.space, repo, placeId: null }]),
+  )
+  for (const { id, space } of places) found.set(space, { space, repo: found.get(space)?.repo ?? null, placeId: id })
+  return [...found.values()].toSorted((a, b) => (a.space < b.space ? -1 : 1)).slice(0, limit)
 }
 
 /** A page of spaces that the account has written in, in order of their URIs, after `after`. */
@@ -108,21 +154,30 @@ export interface RecordBefore {
   refers: boolean
 }
 
-/** The records that exist at these paths, by path. */
+export interface RecordsBefore {
+  /** The records that exist, by path. */
+  records: ReadonlyMap<string, RecordBefore>
+  /** To how many blobs they refer together, each counted in each record; `maxCounted` if there are more. */
+  references: number
+}
+
+/** The records at these paths, of which there are not more than a request has writes. */
 export async function spaceRecordsBefore(
   reader: Reader,
   did: Did,
   { id, space }: Pick<SpaceRepo, 'id' | 'space'>,
   paths: readonly string[],
-): Promise<Map<string, RecordBefore>> {
-  const found = new Map<string, RecordBefore>()
-  for (const piece of inPieces([...new Set(paths)])) {
-    const rows = await reader.all<{ path: string; cid: Uint8Array; refers: number }>(sql`
-      SELECT path, cid, CASE WHEN ${spaceBlobs.areReferredBy(did, space, sql`path`)} THEN 1 ELSE 0 END AS refers
-      FROM space_record WHERE space_repo_id = ${id} AND path IN ${sqlList(piece)}`)
-    for (const { path, cid, refers } of rows) found.set(path, { cid: new Cid(cid), refers: refers === 1 })
+  maxCounted: number,
+): Promise<RecordsBefore> {
+  const wanted = [...new Set(paths)]
+  const rows = await reader.all<{ path: string; cid: Uint8Array; refers: number; count: number }>(sql`
+    SELECT path, cid, CASE WHEN ${spaceBlobs.areReferredBy(did, space, sql`path`)} THEN 1 ELSE 0 END AS refers,
+      ${spaceBlobs.countUpTo(maxCounted, did, space, wanted)} AS count
+    FROM space_record WHERE space_repo_id = ${id} AND path IN ${sqlList(wanted)}`)
+  return {
+    records: new Map(rows.map(({ path, cid, refers }) => [path, { cid: new Cid(cid), refers: refers === 1 }])),
+    references: rows[0]?.count ?? 0,
   }
-  return found
 }
 
 /** A record without its value, of which `bytes` is the length. */
@@ -214,11 +269,10 @@ export async function listWholeRecords(
 export async function putSpaceRecords(
   tx: Tx,
   repoId: number,
-  rev: Tid,
-  records: readonly SpaceRecord[],
+  records: readonly (SpaceRecord & { rev: Tid })[],
 ): Promise<void> {
   for (const piece of inPieces(records)) {
-    const rows = piece.map(({ path, cid, value }) => [repoId, path, cid.bytes, rev, value])
+    const rows = piece.map(({ path, cid, rev, value }) => [repoId, path, cid.bytes, rev, value])
     await tx.run(sql`
       INSERT INTO space_record (space_repo_id, path, cid, rev, value) VALUES ${sqlRows(rows)}
       ON CONFLICT (space_repo_id, path) DO UPDATE SET cid = excluded.cid, rev = excluded.rev, value = excluded.value`)
@@ -241,6 +295,8 @@ export interface SpaceOp {
   cid: Cid | null
   /** Null if there was no record before. */
   prev: Cid | null
+  /** The revision before this one, in its first change; empty if there was none, null in others. */
+  prevRev: Tid | '' | null
 }
 
 interface OpRow extends Omit<SpaceOp, 'cid' | 'prev'> {
@@ -251,11 +307,19 @@ interface OpRow extends Omit<SpaceOp, 'cid' | 'prev'> {
 export async function insertSpaceOps(
   tx: Tx,
   repoId: number,
-  rev: Tid,
+  { rev, prevRev }: { rev: Tid; prevRev: Tid | '' },
   ops: readonly Pick<SpaceOp, 'path' | 'cid' | 'prev'>[],
 ): Promise<void> {
-  const rows = ops.map(({ path, cid, prev }, i) => [repoId, rev, i, path, cid && cid.bytes, prev && prev.bytes])
-  await tx.run(sql`INSERT INTO space_op (space_repo_id, rev, idx, path, cid, prev) VALUES ${sqlRows(rows)}`)
+  const rows = ops.map(({ path, cid, prev }, i) => [
+    repoId,
+    rev,
+    i,
+    path,
+    cid && cid.bytes,
+    prev && prev.bytes,
+    i === 0 ? prevRev : null,
+  ])
+  await tx.run(sql`INSERT INTO space_op (space_repo_id, rev, idx, path, cid, prev, prev_rev) VALUES ${sqlRows(rows)}`)
 }
 
 /** A page of changes in their order, after a place. */
@@ -266,7 +330,7 @@ export async function listSpaceOps(
   limit: number,
 ): Promise<SpaceOp[]> {
   const rows = await reader.all<OpRow>(sql`
-    SELECT rev, idx, path, cid, prev FROM space_op
+    SELECT rev, idx, path, cid, prev, prev_rev AS "prevRev" FROM space_op
     WHERE space_repo_id = ${repoId} AND (rev, idx) > (${after.rev}, ${after.idx})
     ORDER BY rev, idx LIMIT ${limit}`)
   return rows.map((row) => ({ ...row, cid: row.cid && new Cid(row.cid), prev: row.prev && new Cid(row.prev) }))
@@ -275,12 +339,14 @@ export async function listSpaceOps(
 // Deletion
 
 /** Takes the repositories from a deleted account. Their rows are deleted later. */
-export const disownSpaceRepos = (tx: Tx, did: Did): Promise<number> =>
-  tx.run(sql`UPDATE space_repo SET did = NULL WHERE did = ${did}`)
+export async function disownSpaceRepos(tx: Tx, did: Did): Promise<void> {
+  await tx.run(sql`UPDATE space_repo SET did = NULL WHERE did = ${did}`)
+  await tx.run(sql`UPDATE space_place SET did = NULL WHERE did = ${did}`)
+}
 
 /** A page of repositories that no account has, after `after`. */
 export const listDisowned = (reader: Reader, after: number, limit: number): Promise<{ id: number }[]> =>
-  reader.all(sql`SELECT id FROM space_repo WHERE did IS NULL AND id > ${after} ORDER BY id LIMIT ${limit}`)
+  reader.all(sql`SELECT id FROM space_place WHERE did IS NULL AND id > ${after} ORDER BY id LIMIT ${limit}`)
 
 /** A page of all repositories in order of their numbers, after `after`. */
 export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
@@ -299,12 +365,19 @@ export async function revOfOp(reader: Reader, repoId: number, later: number): Pr
   return row && row.rev
 }
 
-/** Deletes some changes of a repository up to those of a revision, or all if it is null. Returns how many. */
-export const deleteSomeSpaceOps = (tx: Tx, repoId: number, upTo: Tid | null, limit: number): Promise<number> =>
-  tx.run(sql`
-    DELETE FROM space_op WHERE space_repo_id = ${repoId} AND (rev, idx) IN (
-      SELECT rev, idx FROM space_op WHERE space_repo_id = ${repoId} AND ${upTo === null ? sql`1 = 1` : sql`rev <= ${upTo}`}
-      ORDER BY rev, idx LIMIT ${limit})`)
+/**
+ * Deletes some changes of a repository, about `limit`, up to those of a revision, or all if it is null. Of each
+ * revision all go or none. Returns how many.
+ */
+export const deleteSomeSpaceOps = (tx: Tx, repoId: number, upTo: Tid | null, limit: number): Promise<number> => {
+  const isDue = sql`space_repo_id = ${repoId} AND ${upTo === null ? sql`1 = 1` : sql`rev <= ${upTo}`}`
+  return tx.run(sql`
+    DELETE FROM space_op WHERE space_repo_id = ${repoId} AND rev <= (
+      SELECT MAX(rev) FROM (SELECT rev FROM space_op WHERE ${isDue} ORDER BY rev, idx LIMIT ${limit}) AS some_due)`)
+}
 
-export const deleteSpaceRepo = (tx: Tx, repoId: number): Promise<number> =>
-  tx.run(sql`DELETE FROM space_repo WHERE id = ${repoId} AND did IS NULL`)
+/** Deletes the row of a repository that no account has, and where it was. */
+export async function deleteSpaceRepo(tx: Tx, repoId: number): Promise<number> {
+  await tx.run(sql`DELETE FROM space_repo WHERE id = ${repoId} AND did IS NULL`)
+  return tx.run(sql`DELETE FROM space_place WHERE id = ${repoId} AND did IS NULL`)
+}

@@ -31,7 +31,7 @@ export const spaceSweep: Sweep = {
     const throttled = throttle(stopping)
     const report = { rows: 0, repos: 0 }
     const deleteAll = async (deleteSome: (tx: Tx) => Promise<number>) => {
-      for (let deleted = ROWS; deleted === ROWS; report.rows += deleted)
+      for (let deleted = ROWS; deleted >= ROWS; report.rows += deleted)
         deleted = await throttled(() => ctx.db.transaction(deleteSome))
     }
     for await (const repos of inPages(PAGE_REPOS, { id: 0 }, ({ id }, limit) => listDisowned(ctx.db, id, limit)))

@@ -27,11 +27,17 @@ import {
   spaceTotals,
   updateSpaceRepo,
   type RecordBefore,
+  type RecordsBefore,
   type SpaceRepo,
 } from './space-store.ts'
 
 /** Most operations in one request. */
 const MAX_WRITES = 200
+/**
+ * Most references to blobs that a request with several writes takes away. A record may have thousands, each of which is
+ * a row: what a single write replaces is bounded by the length of a record.
+ */
+const MAX_DROPPED_REFERENCES = 5000
 /** Longest URI of a space that is written in. The identity of its authority has any length, and indices have not. */
 const MAX_SPACE_CHARS = 1024
 
@@ -147,9 +153,12 @@ async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepare
     activeWriter(ctx, tx, did, revalidationOf(ctx, caller)),
     findSpaceRepo(tx, did, space.uri),
   )
-  const known = before === null ? noRecords : await spaceRecordsBefore(tx, did, before, paths)
+  const { records: known, references } =
+    before === null ? nothingBefore : await spaceRecordsBefore(tx, did, before, paths, MAX_DROPPED_REFERENCES + 1)
   const changes = changesOf(space, permissions, prepared, known)
   if (changes.length === 0) return
+  if (prepared.length > 1 && references > MAX_DROPPED_REFERENCES)
+    throw invalidRequest(`Too many blobs in the records of these writes. Max: ${MAX_DROPPED_REFERENCES} for several`)
 
   const state = before === null ? emptySetState() : new Uint8Array(before.state)
   let added = 0
@@ -163,10 +172,10 @@ async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepare
   const after = { rev, state, records: (before?.records ?? 0) + added }
   const id = before === null ? await insertSpaceRepo(tx, did, space, after) : before.id
   if (before !== null) await updateSpaceRepo(tx, before, after)
-  await store(ctx, tx, { did, space, id, rev, prepared, changes, known })
+  await store(ctx, tx, { did, space, id, rev, prevRev: before?.rev ?? '', prepared, changes, known })
 }
 
-const noRecords: ReadonlyMap<string, RecordBefore> = new Map()
+const nothingBefore: RecordsBefore = { records: new Map(), references: 0 }
 
 /** What each write changes, given the CIDs that are stored. Leaves out writes that change nothing. */
 function changesOf(
@@ -220,12 +229,17 @@ interface Stored {
   space: SpaceAddress
   id: number
   rev: Tid
+  prevRev: Tid | ''
   prepared: readonly Prepared[]
   changes: readonly Change[]
   known: ReadonlyMap<string, RecordBefore>
 }
 
-async function store(ctx: Context, tx: Tx, { did, space, id, rev, prepared, changes, known }: Stored): Promise<void> {
+async function store(
+  ctx: Context,
+  tx: Tx,
+  { did, space, id, rev, prevRev, prepared, changes, known }: Stored,
+): Promise<void> {
   // Of a path that is written more than once, the last change counts.
   const last = new Map(changes.map(({ path, cid }) => [path, cid]))
   const records = new Map(
@@ -239,10 +253,9 @@ async function store(ctx: Context, tx: Tx, { did, space, id, rev, prepared, chan
     putSpaceRecords(
       tx,
       id,
-      rev,
-      [...records].map(([path, { cid, bytes }]) => ({ path, cid, value: bytes })),
+      [...records].map(([path, { cid, bytes }]) => ({ path, cid, rev, value: bytes })),
     ),
-    insertSpaceOps(tx, id, rev, changes),
+    insertSpaceOps(tx, id, { rev, prevRev }, changes),
     spaceBlobs.change(tx, {
       did,
       space: space.uri,

@@ -6,6 +6,7 @@
  * while it is off, they are unreachable, and still belong to backups, copies and the deletion of accounts.
  */
 import type { Feature } from '../../../http/feature.ts'
+import { areReferencesRight } from './space-check.ts'
 import { spaceRoutes } from './space-routes.ts'
 import { disownSpaceRepos } from './space-store.ts'
 import { spaceSweep } from './space-sweep.ts'
@@ -15,6 +16,7 @@ export const spaces: Feature = {
   capabilities: ['spaces'],
   routes: spaceRoutes,
   sweeps: [spaceSweep],
+  agreesOnBlobs: areReferencesRight,
   async forgetAccount(_, tx, did) {
     await disownSpaceRepos(tx, did)
   },

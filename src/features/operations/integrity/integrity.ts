@@ -4,4 +4,4 @@
  */
 export { damagedRepos } from './integrity-store.ts'
 export { refreshFindings } from './integrity-sweep.ts'
-export { faultsOfRepo } from './repo-check.ts'
+export { faultsByPart } from './repo-check.ts'

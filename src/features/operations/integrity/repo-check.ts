@@ -31,8 +31,18 @@ const MAX_AHEAD_MILLIS = 10 * MINUTE_MILLIS
  * compared once the records are right. What the account has in spaces belongs to it.
  */
 export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = unthrottled): Promise<string[]> {
+  const { repo, spaces } = await faultsByPart(ctx, did, throttled)
+  return [...repo, ...spaces]
+}
+
+/** The same, for the public repository and for those in spaces. */
+export async function faultsByPart(
+  ctx: Context,
+  did: Did,
+  throttled: Throttle = unthrottled,
+): Promise<{ repo: string[]; spaces: string[] }> {
   const faults = await faultsOfRecords(ctx, did, throttled)
-  if (faults === null) return []
+  if (faults === null) return { repo: [], spaces: [] }
   if (faults.length === 0)
     await inStates<string>(ctx, '', async (reader, after, isDue) => {
       const { faults: found, next } = await blobHealth.referenceFaults(ctx, reader, did, { throttled, after, isDue })
@@ -46,12 +56,13 @@ export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle =
     ]),
   )
   faults.push(...log, ...blobs.map(blobWords))
+  const spaces: string[] = []
   await inStates<string>(ctx, '', async (reader, after, isDue) => {
     const { faults: found, next } = await spaceFaults(reader, did, { throttled, after, isDue })
-    faults.push(...found)
+    spaces.push(...found)
     return next
   })
-  return faults
+  return { repo: faults, spaces }
 }
 
 /** Does `work` from place to place, in one snapshot after another. */

@@ -5,6 +5,9 @@ import { cidOfCbor, type Cid } from '../../../protocol/cid.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { BlockFile } from '../../../platform/files/block-file.ts'
 
+/** The index of a repository in a space is one block. */
+const bounds = { maxHeaderBytes: 4096, maxBlockBytes: 64 * 1024 * 1024 }
+
 /** Where a block was found, in words. */
 export type Source = 'records' | 'nodes' | 'event log' | 'archive' | 'backup'
 
@@ -35,17 +38,17 @@ export class BlockPool {
     return null
   }
 
-  /** Adds the blocks of an archive as far as it can be read. Returns its first root. */
-  async addCar(source: Source, car: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<Cid | null> {
-    let root: Cid | null = null
+  /** Adds the blocks of an archive as far as it can be read. Returns its roots. */
+  async addCar(source: Source, car: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<Cid[]> {
+    let found: Cid[] = []
     try {
-      const { roots, pages } = await readCar(car)
-      root = roots[0] ?? null
+      const { roots, pages } = await readCar(car, bounds)
+      found = roots
       for await (const page of pages) for (const { bytes } of page) this.add(source, bytes)
     } catch (error) {
       if (!(error instanceof Malformed)) throw error
     }
-    return root
+    return found
   }
 
   /** Adds the blocks of an event as far as it can be read. Returns its body, or null if it cannot be read. */

@@ -7,9 +7,23 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
+import type { TableShape } from '../../../platform/database/catalog.ts'
 import type { Reader, SqlValue } from '../../../platform/database/database.ts'
-import type { Did, Tid } from '../../../protocol/identifiers.ts'
-import { changedShapes, changedTables, eventRows, rowsOf, type ChangedTable, type RawRow } from './row-store.ts'
+import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
+import { nextTid } from '../../../protocol/tid.ts'
+import {
+  changedShapes,
+  changedTables,
+  eventRows,
+  isOwnedBy,
+  rowsOf,
+  shapesOf,
+  spaceTables,
+  type ChangedTable,
+  type RawRow,
+  type SpaceTable,
+} from './row-store.ts'
+import { isOfSpace } from './space-row-store.ts'
 
 const FOLDER = 'repairs'
 const FORMAT = 1
@@ -25,12 +39,68 @@ export interface RepairNote {
   at: number
 }
 
+/** A repository in a space, and the revision that it has after the repair; empty if there is none. */
+export interface RepairedSpace {
+  id: number
+  space: SpaceUri
+  rev: Tid | ''
+}
+
+/** The rows of a table, in pages. */
+type Rows = [TableShape, AsyncIterable<RawRow[]>]
+
 /** Writes the file, and returns its path once it is on the disk. */
 export async function keepEvidence(ctx: Context, note: RepairNote, brokenEvents: readonly number[]): Promise<string> {
+  const shapes = await changedShapes(ctx.db)
+  return writeFile(ctx, note, [], function* (reader): Generator<Rows> {
+    for (const [name, shape] of shapes) {
+      const owner = changedTables[name] === 'did' ? note.did : note.repoId
+      if (name === 'repo_seq') yield [shape, eventPages(reader, shape, brokenEvents)]
+      else yield [shape, owner === null ? nothing() : rowsOf(reader, shape, isOwnedBy(name, owner), PAGE)]
+    }
+  })
+}
+
+async function* eventPages(reader: Reader, shape: TableShape, seqs: readonly number[]): AsyncGenerator<RawRow[]> {
+  for (let at = 0; at < seqs.length; at += PAGE) yield await eventRows(reader, shape, seqs.slice(at, at + PAGE))
+}
+
+async function* nothing(): AsyncGenerator<RawRow[]> {}
+
+/** The same for repositories in spaces. */
+export async function keepSpaceEvidence(
+  ctx: Context,
+  { did, at }: { did: Did; at: number },
+  spaces: readonly RepairedSpace[],
+): Promise<string> {
+  const shapes = await shapesOf(ctx.db, spaceTables)
+  const note = { did, repoId: null, rev: nextTid(null, at * 1000, 0), at }
+  return writeFile(ctx, note, spaces, function* (reader): Generator<Rows> {
+    for (const [name, shape] of shapes) yield [shape, spacePages(reader, shape, name, did, spaces)]
+  })
+}
+
+async function* spacePages(
+  reader: Reader,
+  shape: TableShape,
+  name: SpaceTable,
+  did: Did,
+  spaces: readonly RepairedSpace[],
+): AsyncGenerator<RawRow[]> {
+  for (const space of spaces) yield* rowsOf(reader, shape, isOfSpace(name, did, space), PAGE)
+}
+
+async function writeFile(
+  ctx: Context,
+  note: RepairNote,
+  spaces: readonly RepairedSpace[],
+  tables: (reader: Reader) => Iterable<Rows>,
+): Promise<string> {
   const folder = join(ctx.config.dataDir, FOLDER)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const time = new Date(note.at).toISOString().replace(/[-:]|\.\d+/g, '')
-  const path = join(folder, `${note.did.replaceAll(/[^a-z0-9]+/gi, '-')}-${time}-${note.rev}.db`)
+  const kind = spaces.length > 0 ? '-spaces' : ''
+  const path = join(folder, `${note.did.replaceAll(/[^a-z0-9]+/gi, '-')}-${time}-${note.rev}${kind}.db`)
   const part = `${path}.part`
   rmSync(part, { force: true })
   // Made first, so that it is private from its first byte on.
@@ -38,8 +108,7 @@ export async function keepEvidence(ctx: Context, note: RepairNote, brokenEvents:
   const file = new SqliteFile(part)
   try {
     file.run('PRAGMA journal_mode = OFF')
-    const shapes = await changedShapes(ctx.db)
-    await ctx.db.snapshot((reader) => copyOut(reader, file, shapes, note, brokenEvents))
+    await ctx.db.snapshot((reader) => copyOut(file, note, spaces, tables(reader)))
   } finally {
     file.close()
   }
@@ -49,34 +118,24 @@ export async function keepEvidence(ctx: Context, note: RepairNote, brokenEvents:
   return path
 }
 
-type Shapes = Awaited<ReturnType<typeof changedShapes>>
-
 async function copyOut(
-  reader: Reader,
   file: SqliteFile,
-  shapes: Shapes,
   note: RepairNote,
-  brokenEvents: readonly number[],
+  spaces: readonly RepairedSpace[],
+  tables: Iterable<Rows>,
 ): Promise<void> {
   file.run('BEGIN')
   file.run('CREATE TABLE repair (format INTEGER, did TEXT, repo_id INTEGER, rev TEXT, at INTEGER)')
   file.query('INSERT INTO repair VALUES (?, ?, ?, ?, ?)').run(FORMAT, note.did, note.repoId, note.rev, note.at)
-  for (const [name, shape] of shapes) {
+  file.run('CREATE TABLE repaired_space (id INTEGER, space TEXT, rev TEXT)')
+  for (const { id, space, rev } of spaces) file.query('INSERT INTO repaired_space VALUES (?, ?, ?)').run(id, space, rev)
+  for (const [{ name, columns }, pages] of tables) {
     // Columns without a type keep every value as it is.
-    file.run(`CREATE TABLE "${name}" (${shape.columns.map((column) => `"${column}"`).join(', ')})`)
+    file.run(`CREATE TABLE "${name}" (${columns.map((column) => `"${column}"`).join(', ')})`)
     const insert = file.query<unknown, SqlValue[]>(
-      `INSERT INTO "${name}" VALUES (${shape.columns.map(() => '?').join(', ')})`,
+      `INSERT INTO "${name}" VALUES (${columns.map(() => '?').join(', ')})`,
     )
-    const keep = (rows: readonly RawRow[]) => {
-      for (const row of rows) insert.run(...shape.columns.map((column) => row[column]!))
-    }
-    if (name === 'repo_seq')
-      for (let at = 0; at < brokenEvents.length; at += PAGE)
-        keep(await eventRows(reader, shape, brokenEvents.slice(at, at + PAGE)))
-    else {
-      const owner = changedTables[name] === 'did' ? note.did : note.repoId
-      if (owner !== null) for await (const page of rowsOf(reader, shape, owner, PAGE)) keep(page)
-    }
+    for await (const page of pages) for (const row of page) insert.run(...columns.map((column) => row[column]!))
   }
   file.run('COMMIT')
 }
@@ -110,8 +169,15 @@ export class Evidence implements Disposable {
     }
   }
 
+  /** The repositories in spaces whose rows it has; none in the file of a public one. */
+  spaces(): RepairedSpace[] {
+    const table = this.#file.query(`SELECT 1 FROM sqlite_schema WHERE name = 'repaired_space'`).get()
+    if (table === null) return []
+    return this.#file.query<RepairedSpace, []>('SELECT id, space, rev FROM repaired_space').all()
+  }
+
   /** Yields the rows of a table as they were, in pages. Columns that the file does not have are left out. */
-  *rows(table: ChangedTable): Generator<RawRow[]> {
+  *rows(table: ChangedTable | SpaceTable): Generator<RawRow[]> {
     const query = this.#file.query<RawRow, [number, number]>(
       `SELECT rowid AS "#", * FROM "${table}" WHERE rowid > ? ORDER BY rowid LIMIT ?`,
     )

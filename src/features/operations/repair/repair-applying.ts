@@ -61,14 +61,7 @@ export interface RepairChoices {
 /** Throws `OperatorError` if the repair would lose something without `acceptLoss`, or the repository has changed. */
 export async function applyRepair(ctx: Context, plan: RepairPlan, choices: RepairChoices): Promise<Repaired> {
   const { did, records, pool } = plan
-  if (plan.losses.length > 0 && !choices.acceptLoss)
-    throw new OperatorError(
-      `the repair would lose ${plan.losses.length} things that no source has: name another source, or add --accept-loss`,
-    )
-  if (plan.uncertain.length > 0 && choices.keepUncertain === null)
-    throw new OperatorError(
-      `${plan.uncertain.length} records of the other source may have been deleted since: add --keep-uncertain or --drop-uncertain`,
-    )
+  refuseUndecided(plan, choices)
   if (choices.keepUncertain === false) for (const path of plan.uncertain) records.delete(path)
   const rev = nextRev(ctx, plan.newestRev)
   const note = { did, repoId: plan.repoId, rev, at: ctx.clock.now() }
@@ -103,6 +96,21 @@ export async function applyRepair(ctx: Context, plan: RepairPlan, choices: Repai
   ctx.log.warn('repository repaired', { did, rev, file: evidence })
   const blobs = await blobHealth.mend(ctx, did, choices.blobSource, unthrottled)
   return { rev, head: head!, evidence, blobs, faults: await refreshFindings(ctx, did) }
+}
+
+/** Throws `OperatorError` unless the operator has decided what is lost and what comes back. */
+export function refuseUndecided(
+  { losses, uncertain }: { losses: readonly string[]; uncertain: readonly string[] },
+  { acceptLoss, keepUncertain }: RepairChoices,
+): void {
+  if (losses.length > 0 && !acceptLoss)
+    throw new OperatorError(
+      `the repair would lose ${losses.length} things that no source has: name another source, or add --accept-loss`,
+    )
+  if (uncertain.length > 0 && keepUncertain === null)
+    throw new OperatorError(
+      `${uncertain.length} records of the other source may have been deleted since: add --keep-uncertain or --drop-uncertain`,
+    )
 }
 
 /** A block that was signed may be anything; one that is no record refers to nothing. */

@@ -58,6 +58,8 @@ export interface RepairPlan {
   losses: string[]
   /** Records that a source has, and that may have been deleted since. */
   uncertain: string[]
+  /** Roots of the archive. */
+  archiveRoots: readonly Cid[]
 }
 
 /** Throws `OperatorError` if there is no such account, or nothing at all of its repository. */
@@ -67,8 +69,12 @@ export async function planRepair(ctx: Context, did: Did, sources: RepairSources)
   const pool = new BlockPool(ctx.config.dataDir)
   try {
     const isAhead = (rev: Tid) => tidMicros(rev) > ctx.clock.now() * 1000
-    const base = await baseOf(did, pool, sources, key.publicKey)
-    return await ctx.db.snapshot((reader) => new Planner(did, key.publicKey, pool, base, isAhead).plan(reader))
+    const archiveRoots = sources.car === undefined ? [] : await pool.addCar('archive', sources.car)
+    const base = await baseOf(did, pool, { archiveRoots, backup: sources.backup ?? null }, key.publicKey)
+    return await ctx.db.snapshot(async (reader) => ({
+      ...(await new Planner(did, key.publicKey, pool, base, isAhead).plan(reader)),
+      archiveRoots,
+    }))
   } catch (error) {
     pool.close()
     throw error
@@ -81,13 +87,14 @@ interface Base {
   entries: Map<string, Cid>
 }
 
-async function baseOf(did: Did, pool: BlockPool, { car, backup }: RepairSources, key: PublicKey): Promise<Base | null> {
-  const roots: Cid[] = []
-  if (car !== undefined) {
-    const root = await pool.addCar('archive', car)
-    if (root !== null) roots.push(root)
-  }
-  const stored = backup == null ? null : await rawRepo(backup, did)
+async function baseOf(
+  did: Did,
+  pool: BlockPool,
+  { archiveRoots, backup }: { archiveRoots: readonly Cid[]; backup: Reader | null },
+  key: PublicKey,
+): Promise<Base | null> {
+  const roots = archiveRoots.slice(0, 1)
+  const stored = backup === null ? null : await rawRepo(backup, did)
   if (stored !== null) {
     await addRows(backup!, stored.id, stored.fresh, pool, { nodes: 'backup', records: 'backup' }, () => {})
     roots.push(pool.add('backup', stored.commitBlock))
@@ -173,7 +180,7 @@ class Planner {
     readonly isAhead: (rev: Tid) => boolean,
   ) {}
 
-  async plan(reader: Reader): Promise<RepairPlan> {
+  async plan(reader: Reader): Promise<Omit<RepairPlan, 'archiveRoots'>> {
     const { did, pool } = this
     const repo = await rawRepo(reader, did)
     await this.#readLog(reader)

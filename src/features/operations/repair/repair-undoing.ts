@@ -5,6 +5,7 @@
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
+import { accountLock, type SqlValue } from '../../../platform/database/database.ts'
 import { cidFromBytes } from '../../../protocol/cid.ts'
 import { signCommit, unsignedCommit } from '../../../protocol/commit.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
@@ -14,7 +15,17 @@ import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { nextRev, repoHead, stageRepo, syncEvent } from '../../data/repo/repo.ts'
 import { refreshFindings } from '../integrity/integrity.ts'
 import { Evidence } from './evidence.ts'
-import { changedShapes, deleteReferencesOf, keepTakedowns, putHead, putRows, type RawRow } from './row-store.ts'
+import {
+  changedShapes,
+  deleteReferencesOf,
+  keepTakedowns,
+  putHead,
+  putRows,
+  shapesOf,
+  spaceTables,
+  type RawRow,
+} from './row-store.ts'
+import { deleteSpaceRows, spaceRev } from './space-row-store.ts'
 
 const tablesOfRepo = ['repo_node', 'record'] as const
 
@@ -23,6 +34,13 @@ const tablesOfRepo = ['repo_node', 'record'] as const
  */
 export async function undoRepair(ctx: Context, path: string): Promise<{ did: Did; rev: Tid; faults: string[] }> {
   using evidence = new Evidence(path)
+  const rev = evidence.spaces().length > 0 ? await undoInSpaces(ctx, evidence) : await undoPublic(ctx, evidence)
+  const { did } = evidence.note
+  ctx.log.warn('repair undone', { did, rev, file: path })
+  return { did, rev, faults: await refreshFindings(ctx, did) }
+}
+
+async function undoPublic(ctx: Context, evidence: Evidence): Promise<Tid> {
   const { did, rev: repairedAt, repoId } = evidence.note
   const [before] = Array.from(evidence.rows('repo')).flat()
   if (repoId === null || before === undefined)
@@ -58,6 +76,28 @@ export async function undoRepair(ctx: Context, path: string): Promise<{ did: Did
       if ((await accountStatus(tx, did)) === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
     })
   })
-  ctx.log.warn('repair undone', { did, rev, file: path })
-  return { did, rev, faults: await refreshFindings(ctx, did) }
+  return rev
+}
+
+/** The same for repositories in spaces, whose revisions cannot go back either. */
+async function undoInSpaces(ctx: Context, evidence: Evidence): Promise<Tid> {
+  const { did } = evidence.note
+  const spaces = evidence.spaces()
+  const shapes = await shapesOf(ctx.db, spaceTables)
+  const newest = spaces.map((space) => space.rev).reduce((most, one) => (one > most ? one : most))
+  const rev = nextRev(ctx, newest === '' ? null : newest)
+  const revs = new Map(spaces.map((space) => [space.id as SqlValue, space.rev]))
+  // A revision that the repair has left as it was need not rise.
+  const risen = (row: RawRow): RawRow => (row['rev'] === revs.get(row['id']!) ? row : { ...row, rev })
+  await ctx.db.transactionOn(accountLock(did), async (tx) => {
+    for (const space of spaces) {
+      if (((await spaceRev(tx, did, space.space)) ?? '') !== space.rev)
+        throw new OperatorError('a repository was written to since the repair, and that would be lost')
+      for (const table of spaceTables) await deleteSpaceRows(tx, table, did, space)
+    }
+    for (const table of spaceTables)
+      for (const page of evidence.rows(table))
+        await putRows(tx, shapes.get(table)!, table === 'space_repo' ? page.map(risen) : page)
+  })
+  return rev
 }

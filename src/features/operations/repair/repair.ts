@@ -4,5 +4,7 @@
  */
 export { planRepair, type RepairPlan } from './repair-plan.ts'
 export { applyRepair, type Repaired } from './repair-applying.ts'
+export { planSpaceRepair, type SpaceRepairPlan } from './space-repair-plan.ts'
+export { applySpaceRepair, type RepairedSpaces } from './space-repair-applying.ts'
 export { undoRepair } from './repair-undoing.ts'
 export { backupSources } from './backup-sources.ts'

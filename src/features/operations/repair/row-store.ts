@@ -100,22 +100,35 @@ export const changedTables = {
   repo_seq: 'seq',
 } as const
 
+/** Tables that a repair in spaces changes. */
+export const spaceTables = ['space_repo', 'space_place', 'space_record', 'space_op', 'space_blob_reference'] as const
+
+export type SpaceTable = (typeof spaceTables)[number]
 export type ChangedTable = keyof typeof changedTables
 export type RawRow = Record<string, SqlValue>
 
-export async function changedShapes(db: Pick<Database, 'all' | 'dialect'>): Promise<Map<ChangedTable, TableShape>> {
+export async function shapesOf<Name extends string>(
+  db: Pick<Database, 'all' | 'dialect'>,
+  names: readonly Name[],
+): Promise<Map<Name, TableShape>> {
   const shapes = await tablesOf(db)
-  return new Map((Object.keys(changedTables) as ChangedTable[]).map((name) => [name, shapes.get(name)!]))
+  return new Map(names.map((name) => [name, shapes.get(name)!]))
 }
 
-/** Yields all rows of a table that belong to the account, as they are, in pages. */
+export const changedShapes = (db: Pick<Database, 'all' | 'dialect'>): Promise<Map<ChangedTable, TableShape>> =>
+  shapesOf(db, Object.keys(changedTables) as ChangedTable[])
+
+/** Matches the rows of a table that belong to the account or its repository. */
+export const isOwnedBy = (name: ChangedTable, owner: number | string): Sql =>
+  sql`${sqlName(changedTables[name])} = ${owner}`
+
+/** Yields all rows of a table that `isOwn` matches, as they are, in pages. */
 export async function* rowsOf(
   reader: Reader,
   { name, columns, key }: TableShape,
-  owner: number | string,
+  isOwn: Sql,
   limit: number,
 ): AsyncGenerator<RawRow[]> {
-  const isOwn = sql`${sqlName(changedTables[name as ChangedTable])} = ${owner}`
   for (let last: RawRow | null = null; ;) {
     const after: Sql =
       last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
