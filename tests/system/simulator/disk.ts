@@ -1,25 +1,28 @@
 /**
- * The disk of a server on SQLite. The files are real ones in memory. What was written and not flushed is lost at a
+ * The disk of a machine with a server on SQLite. The files are real ones in memory. What was written and not flushed is lost at a
  * power cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
  *
- * Stands in for what `sqlite.ts` and `wal.ts` import to open connections and to flush the log.
+ * Stands in for what `sqlite.ts`, `wal.ts` and `log-follower.ts` import to open connections, to flush the log, to have it
+ * copied into the file of the database, and to read it.
  */
 import { Database } from 'bun:sqlite'
 import {
   closeSync as closeFile,
+  copyFileSync,
   existsSync,
   mkdirSync,
   openSync as openFile,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { held } from './seams.ts'
 import type { Timeline } from './timeline.ts'
 import { actorNamed } from './timeline.ts'
 
-export { fstatSync, writeSync } from 'node:fs'
+export { fstatSync, readSync, writeSync } from 'node:fs'
 
 const SECTOR_BYTES = 512
 const none = new Uint8Array()
@@ -43,7 +46,8 @@ export class Disk {
     bytes: Uint8Array | null,
   ) {
     rmSync(dir, { recursive: true, force: true })
-    this.#begin(bytes, none)
+    this.#begin(none)
+    if (bytes !== null) writeFileSync(this.path, bytes)
   }
 
   get path(): string {
@@ -54,10 +58,9 @@ export class Disk {
     return existsSync(`${this.path}-wal`) ? readFileSync(`${this.path}-wal`) : none
   }
 
-  #begin(bytes: Uint8Array | null, log: Uint8Array): void {
+  #begin(log: Uint8Array): void {
     this.#number++
-    mkdirSync(join(this.dir, String(this.#number)), { recursive: true, mode: 0o700 })
-    if (bytes !== null) writeFileSync(this.path, bytes)
+    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
     if (log.length > 0) writeFileSync(`${this.path}-wal`, log)
     this.#durable = log
   }
@@ -65,7 +68,25 @@ export class Disk {
   /** The log as the next process finds it, which opens a copy: the connections of the last one cannot be closed. */
   restart(withPower: boolean): void {
     const log = withPower ? this.log : this.#torn(this.log)
-    this.#begin(readFileSync(this.path), log)
+    const former = dirname(this.path)
+    this.#begin(log)
+    const there = dirname(this.path)
+    for (const name of readdirSync(former))
+      if (!/-(?:wal|shm)$/.test(name)) copyFileSync(join(former, name), join(there, name))
+  }
+
+  /** Copy the log into the file of the database, which begins and ends with a flush. */
+  checkpoint(done: () => void): void {
+    const { timeline, path } = this
+    const process = timeline.current
+    timeline.schedule(timeline.between(0.5, this.flushMillis), this.actor, () => {
+      if (this.path !== path || process.isDead) return
+      this.#durable = this.log
+      const connection = new Database(path, { readwrite: true })
+      connection.run('PRAGMA wal_checkpoint(PASSIVE)')
+      connection.close()
+      timeline.schedule(timeline.between(0, 0.5), process, done)
+    })
   }
 
   /** What was flushed, with some of the sectors that were written since. */
@@ -123,9 +144,13 @@ export class Disk {
 }
 
 const present = (): Disk => {
-  if (held.disk === null) throw new Error('there is no disk')
-  return held.disk
+  if (held.diskInUse === null) throw new Error('there is no disk')
+  return held.diskInUse()
 }
+
+/** Null: the thread is not needed any more. */
+export const checkpoint = (path: string | null): Promise<boolean> =>
+  path === null ? Promise.resolve(true) : new Promise((resolve) => present().checkpoint(() => resolve(true)))
 
 export class Connection extends Database {
   constructor(path: string, options: ConstructorParameters<typeof Database>[1]) {

@@ -126,24 +126,95 @@ const faultsOnFile: Readonly<Record<string, Fault>> = {
   freeze: faults['freeze']!,
   clock: faults['clock']!,
   powerCut(world) {
-    world.cutPower()
-    return 'the machine goes out'
+    const node = anyNode(world)
+    world.cutPower(node)
+    return `the machine of ${node.name} goes out`
   },
   powerCutAtFlush(world) {
-    world.disk!.cutsAtFlush++
-    return 'the power will be cut during the next flush'
+    const node = anyNode(world)
+    world.diskOf(node)!.cutsAtFlush++
+    return `the power of ${node.name} will be cut during the next flush`
   },
   slowDisk(world) {
-    world.disk!.flushMillis = world.timeline.between(20, 400)
-    return 'the disk gets slow'
+    const node = anyNode(world)
+    world.diskOf(node)!.flushMillis = world.timeline.between(20, 400)
+    return `the disk of ${node.name} gets slow`
   },
+}
+
+/** The machine that serves, most of the time: what happens to the other one matters less. */
+const eitherMachine = (world: World) =>
+  world.timeline.happens(0.7) ? world.nodes[world.pair!.serving]! : anyNode(world)
+/** Some are shorter than the lease is valid, and some longer. */
+const pairOutage = ({ timeline }: World) => timeline.between(100, timeline.happens(0.5) ? 3000 : 9000)
+const secs = (millis: number) => `${(millis / 1000).toFixed(1)} s`
+
+/** Those of two machines with a bucket. */
+const faultsOfPair: Readonly<Record<string, Fault>> = {
+  clock: faults['clock']!,
+  powerCutAtFlush: faultsOnFile['powerCutAtFlush']!,
+  slowDisk: faultsOnFile['slowDisk']!,
+  crash(world) {
+    const node = eitherMachine(world)
+    node.restart(pairOutage(world))
+    return `${node.name} is killed`
+  },
+  powerCut(world) {
+    const node = eitherMachine(world)
+    world.cutPower(node)
+    return `the machine of ${node.name} goes out`
+  },
+  stop(world) {
+    const node = eitherMachine(world)
+    node.stop(world.timeline.between(100, 1000))
+    return `${node.name} is stopped, and starts again`
+  },
+  freeze(world) {
+    const node = eitherMachine(world)
+    const millis = pairOutage(world)
+    freeze(node.actor, world.timeline.now + millis)
+    return `${node.name} freezes for ${secs(millis)}`
+  },
+  silentBucket(world) {
+    const { actor, name } = eitherMachine(world)
+    const millis = pairOutage(world)
+    world.pair!.bucket.lineOf(actor).silentUntil = world.timeline.now + millis
+    return `the line between ${name} and the bucket is silent for ${secs(millis)}`
+  },
+  cutOff(world) {
+    const { actor, name } = eitherMachine(world)
+    const millis = pairOutage(world)
+    world.pair!.bucket.lineOf(actor).cutUntil = world.timeline.now + millis
+    return `${name} is cut off from the bucket for ${secs(millis)}`
+  },
+  slowBucket(world) {
+    const { bucket } = world.pair!
+    bucket.latencyMillis = world.timeline.between(50, 1200)
+    world.timeline.schedule(pairOutage(world), world.fate, () => (bucket.latencyMillis = 15))
+    return `the bucket takes up to ${secs(bucket.latencyMillis)}`
+  },
+  lyingBucket(world) {
+    const { bucket } = world.pair!
+    bucket.errorShare = world.timeline.between(0.05, 0.5)
+    bucket.listsLateMillis = world.timeline.between(0, 5000)
+    world.timeline.schedule(pairOutage(world), world.fate, () => (bucket.errorShare = bucket.listsLateMillis = 0))
+    return `the bucket reports what is not so in ${Math.round(100 * bucket.errorShare)} % of its answers, and lists late`
+  },
+  bucketDown(world) {
+    const { bucket } = world.pair!
+    const millis = pairOutage(world)
+    bucket.isDown = true
+    world.timeline.schedule(millis, world.fate, () => (bucket.isDown = false))
+    return `the bucket refuses everything for ${secs(millis)}`
+  },
+  promote: (world) => world.pair!.promote(),
 }
 
 /** Plan the faults of a world. Returns the function that ends those that last. */
 export function faultsOf(world: World): () => void {
   const { timeline, befallen, millis } = world
   // A world has few kinds of faults, so that each of them is alone sometimes.
-  const possible = world.disk === null ? faults : faultsOnFile
+  const possible = world.pair !== null ? faultsOfPair : world.disk === null ? faults : faultsOnFile
   const names = Object.keys(possible)
   const kinds =
     world.options.mood?.faults ?? Array.from({ length: timeline.random.below(4) }, () => timeline.random.of(names))
@@ -166,7 +237,9 @@ export function faultsOf(world: World): () => void {
     }
     world.server.isFull = false
     world.server.isDown = false
-    if (world.disk !== null) world.disk.cutsAtFlush = 0
+    for (const disk of world.disks) disk.cutsAtFlush = 0
+    world.pair?.bucket.heal()
+    world.server.stallShare = 0
     world.server.cutsAtCommit = 0
     world.server.crashesAtCommit = 0
     world.server.silencesAtCommit = 0

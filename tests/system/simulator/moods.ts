@@ -1,6 +1,8 @@
 /**
- * Moods: worlds that come back to one kind of trouble again and again, because what some faults need happens too seldom
- * where everything may happen. One world in four has one, if it is of several nodes.
+ * Kinds of worlds. Which one a seed makes depends on the seed alone.
+ *
+ * Some worlds are in a mood: they come back to one kind of trouble again and again, because what some faults need
+ * happens too seldom where everything may happen.
  */
 
 export interface Mood {
@@ -9,6 +11,10 @@ export interface Mood {
   faults?: readonly string[]
   /** How probable it is that a message is lost, and sent again. */
   lossShare?: number
+  /** How probable it is that a COMMIT takes long to reach the database. */
+  stallShare?: number
+  /** How many accounts clients write to. */
+  writers?: number
   /** How many different numbers nodes draw by lot. */
   lots?: number
   /** Most things that a client does, after which the world is quiet. */
@@ -38,13 +44,33 @@ export const moods: readonly Mood[] = [
   // Nodes take leases that others still think they have.
   { name: 'leases', millis: 4000, tempoMillis: 120, faults: ['unheard'] },
   { name: 'outages', isLong: true, faults: ['silenceAtCommit'] },
+  // Transactions stay open while others that began later commit, and their events get numbers.
+  { name: 'stalls', stallShare: 0.15, writers: 3, tempoMillis: 15, faults: [] },
 ]
 
-export function moodOf(seed: number): Mood | null {
-  if (seed % 4 !== 1 || isOnFile(seed)) return null
-  const at = (seed - 1) / 4
-  return moods[(at + Math.floor(at / moods.length)) % moods.length]!
+export interface Kind {
+  /** Of the mood, if there is one. */
+  name: string
+  /** How many servers there are. */
+  nodes: number
+  /** They are on SQLite, each with a disk of its own. */
+  onFile?: boolean
+  /** The second one follows the first, by a bucket that has the continuous backup. */
+  isPair?: boolean
+  mood?: Mood
 }
 
-/** One world in five is of a server on SQLite. */
-export const isOnFile = (seed: number): boolean => seed % 5 === 4
+const SQLITE: Kind = { name: 'sqlite', nodes: 1, onFile: true }
+const PAIR: Kind = { name: 'second-machine', nodes: 2, onFile: true, isPair: true }
+
+export const kindNames: readonly string[] = ['cluster', SQLITE.name, PAIR.name, ...moods.map(({ name }) => name)]
+
+export function kindOf(seed: number): Kind {
+  // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
+  if (seed % 20 === 19) return PAIR
+  if (seed % 5 === 4) return SQLITE
+  if (seed % 4 !== 1) return { name: 'cluster', nodes: 1 + (seed % 3) }
+  const at = (seed - 1) / 4
+  const mood = moods[(at + Math.floor(at / moods.length)) % moods.length]!
+  return { name: mood.name, nodes: 2 + (seed % 2), mood }
+}

@@ -182,6 +182,66 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /was told|does not have any more/,
   },
+  'lease-condition': {
+    what: 'the lease is replaced whatever it is by then',
+    patches: [
+      {
+        path: 'src/platform/network/bucket.ts',
+        find: `tag === null ? { 'if-none-match': '*' } : { 'if-match': \`"\${tag}"\` }`,
+        put: '{}',
+      },
+      {
+        path: 'src/features/operations/backup/continuous-lease.ts',
+        find: 'if (record.ttlMillis > 0) await lease.#requireConditions()',
+        put: '',
+      },
+    ],
+    found: /takes the lease of epoch/,
+  },
+  'segment-condition': {
+    what: 'a segment replaces one that has its number',
+    patches: [
+      {
+        path: 'src/platform/network/bucket.ts',
+        find: `const tag = await this.#put(key, content, { 'if-none-match': '*' })`,
+        put: 'const tag = await this.#put(key, content)',
+      },
+    ],
+    found: /replaces segment/,
+  },
+  'old-copy': {
+    what: 'a machine takes over with the copy that it has, although there are newer segments',
+    patches: [
+      {
+        path: 'src/features/operations/backup/following.ts',
+        find: 'if (found !== null) return Buffer.from(found).equals(content)',
+        put: 'if (found !== null) return true',
+      },
+    ],
+    found: /was told|does not have any more/,
+  },
+  'early-acknowledgement': {
+    what: 'with sync, a write is acknowledged once it is in the spool',
+    patches: [
+      {
+        path: 'src/features/operations/backup/continuous-sending.ts',
+        find: 'if (number <= this.#sentThrough && this.#isHeld) return',
+        put: 'if (this.#isHeld) return',
+      },
+    ],
+    found: /was told|does not have any more|following|not there/,
+  },
+  'lost-epoch': {
+    what: 'segments that are made before the lease was seen again are of no epoch',
+    patches: [
+      {
+        path: 'src/features/operations/backup/continuous-sending.ts',
+        find: 'epoch: this.#lease?.record.epoch ?? state.epoch ?? 0',
+        put: 'epoch: this.#lease?.record.epoch ?? 0',
+      },
+    ],
+    found: /continues the chain of epoch/,
+  },
   'skipped-frames': {
     what: 'events that arrive while the tail reads the log are taken for ones that were sent',
     patches: [

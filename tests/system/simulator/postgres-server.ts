@@ -8,6 +8,9 @@ import { Changes, type Changed, type Storage } from './storage.ts'
 import { actorNamed, type Actor, type Timeline } from './timeline.ts'
 import { runStatement } from './postgres-statements.ts'
 
+/** A COMMIT arrives this late at the latest, which is before the transaction has been idle for too long. */
+const MAX_STALL_MILLIS = 400
+
 export interface Settings {
   lock_timeout?: number
   idle_session_timeout?: number
@@ -23,7 +26,6 @@ export class Transaction {
   /** What it sees if it is a snapshot. */
   snapshot: Storage | null = null
   readonly isSnapshot: boolean
-  /** Events that it has added, and has not committed yet. */
   constructor(isSnapshot: boolean) {
     this.isSnapshot = isSnapshot
   }
@@ -108,6 +110,8 @@ export class PostgresServer {
   cutsAtCommit = 0
   crashesAtCommit = 0
   silencesAtCommit = 0
+  /** How probable it is that a COMMIT takes long to arrive. */
+  stallShare = 0
   onSilentCommit: (session: Session) => void = () => {}
   onFatalCommit: (session: Session, fault: 'cut' | 'crash') => void = () => {}
   isFull = false
@@ -139,6 +143,15 @@ export class PostgresServer {
   receive(session: Session, request: Request): void {
     if (session.isOver) return
     session.lastHeardAt = this.timeline.now
+    if (this.stallShare > 0 && request.text === 'COMMIT' && this.timeline.happens(this.stallShare))
+      this.timeline.schedule(this.timeline.between(20, MAX_STALL_MILLIS), this.actor, () =>
+        this.#arrived(session, request),
+      )
+    else this.#arrived(session, request)
+  }
+
+  #arrived(session: Session, request: Request): void {
+    if (session.isOver) return
     session.requests.push(request)
     if (session.requests.length === 1) this.#proceed(session)
   }

@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { knownFaults } from './patches.ts'
-import { isOnFile, moodOf, moods } from './moods.ts'
+import { kindNames, kindOf } from './moods.ts'
 import { install, inTurn, realMillis, requirePatched } from './seams.ts'
 
 const HELP = `npx bun tests/system/simulator/run.ts [options]
@@ -15,7 +15,7 @@ const HELP = `npx bun tests/system/simulator/run.ts [options]
   --millis <count>   how long clients and faults act in each, in virtual milliseconds (1000)
   --processes <n>    how many processes share the seeds (1)
   --fault <name>     put a known fault back: ${Object.keys(knownFaults).join(', ')}
-  --mood <name>      only worlds in this mood: ${moods.map(({ name }) => name).join(', ')}
+  --mood <name>      only worlds of this kind: ${kindNames.join(', ')}
   --trace            print the traces of worlds that hold too
 `
 
@@ -56,13 +56,6 @@ async function share(count: number): Promise<number> {
   return Math.max(...codes)
 }
 
-/** A server on SQLite, or one to three nodes. */
-function kindOf(seed: number) {
-  if (isOnFile(seed)) return { nodes: 1, onFile: true }
-  const mood = moodOf(seed)
-  return mood === null ? { nodes: 1 + (seed % 3) } : { nodes: 2 + (seed % 2), mood }
-}
-
 async function runSeeds(): Promise<number> {
   const fault = values.fault === undefined ? null : knownFaults[values.fault]
   if (fault === undefined) throw new Error(`there is no fault of the name ${values.fault}`)
@@ -74,13 +67,16 @@ async function runSeeds(): Promise<number> {
   const began = realMillis()
   const totals = { worlds: 0, events: 0, acknowledged: 0, refused: 0, unknown: 0, numbered: 0, millis: 0 }
   const befallen = new Map<string, number>()
+  const kinds = new Map<string, number>()
   let failed: number | null = null
   for (let seed = from; seed < from + seeds && failed === null; seed++) {
-    if (values.mood !== undefined && moodOf(seed)?.name !== values.mood) continue
+    const { name: kind, ...options } = kindOf(seed)
+    if (values.mood !== undefined && kind !== values.mood) continue
     const outcome = await inTurn(() =>
-      runWorld(ground, seed, { ...kindOf(seed), clients: 3, millis: Number(values.millis) }),
+      runWorld(ground, seed, { ...options, clients: 3, millis: Number(values.millis) }),
     )
     totals.worlds++
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
     for (const name of ['events', 'acknowledged', 'refused', 'unknown', 'numbered', 'millis'] as const)
       totals[name] += outcome[name]
     for (const name of outcome.faults) befallen.set(name, (befallen.get(name) ?? 0) + 1)
@@ -93,7 +89,9 @@ async function runSeeds(): Promise<number> {
     `${totals.worlds} worlds in ${secs} s: ${totals.acknowledged} changes acknowledged, ${totals.refused} refused, ${totals.unknown} of unknown outcome, ` +
       `${totals.numbered} events numbered, ${totals.events} steps in ${Math.round(totals.millis / 1000)} virtual seconds`,
   )
-  console.log(`faults: ${[...befallen].map(([name, count]) => `${count} ${name}`).join(', ')}`)
+  const listed = (counts: Map<string, number>) => [...counts].map(([name, count]) => `${count} ${name}`).join(', ')
+  console.log(`kinds: ${listed(kinds)}`)
+  console.log(`faults: ${listed(befallen)}`)
   console.log(failed === null ? 'All hold.' : `Seed ${failed} fails.`)
   return failed === null ? 0 : 1
 }

@@ -3,8 +3,9 @@
  * database. Has to be called before the server is imported. The sources of the server stay as they are, except that
  * they import these from here; a patch may put back a known fault.
  */
-import { createHash } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
 import { plugin } from 'bun'
+import type { SimulatedBucket } from './bucket.ts'
 import type { Disk } from './disk.ts'
 import { EPOCH_MILLIS, type Pending, type Timeline } from './timeline.ts'
 
@@ -19,13 +20,17 @@ export interface Patch {
 
 interface Held {
   timeline: Timeline | null
-  disk: Disk | null
+  /** The disk of the machine that is at work. */
+  diskInUse: (() => Disk) | null
+  bucket: SimulatedBucket | null
+  /** Longest time that an operation on a file takes; 0 if none takes any. */
+  fileMillis: number
   /** Stands in for `SQL` of the driver. */
   connect: ((options: never) => unknown) | null
 }
 
 /** What the replaced functions use; the present world sets it. */
-export const held: Held = { timeline: null, disk: null, connect: null }
+export const held: Held = { timeline: null, diskInUse: null, bucket: null, fileMillis: 0, connect: null }
 const SEAM = 'holdfast simulator'
 Object.assign(globalThis, { [Symbol.for(SEAM)]: held })
 
@@ -54,7 +59,23 @@ const seams: readonly Patch[] = [
   {
     path: 'src/platform/database/wal.ts',
     find: `import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'`,
-    put: `import { closeSync, fdatasync, fstatSync, openSync, writeSync } from '${import.meta.dir}/disk.ts'`,
+    put: `import { checkpoint, closeSync, fdatasync, fstatSync, openSync, writeSync } from '${import.meta.dir}/disk.ts'`,
+  },
+  {
+    // In a thread of its own.
+    path: 'src/platform/database/wal.ts',
+    find: 'const worker = (this.#worker ??= this.#start())',
+    put: `if (message !== undefined) return checkpoint(message)\n    const worker = (this.#worker ??= this.#start())`,
+  },
+  {
+    path: 'src/platform/database/log-follower.ts',
+    find: `import { closeSync, openSync, readSync } from 'node:fs'`,
+    put: `import { closeSync, openSync, readSync } from '${import.meta.dir}/disk.ts'`,
+  },
+  {
+    path: 'src/platform/network/bucket.ts',
+    find: `import { Store, type BucketOptions, type Content } from './bucket-wire.ts'`,
+    put: `import type { BucketOptions, Content } from './bucket-wire.ts'\nimport { Store } from '${import.meta.dir}/bucket.ts'`,
   },
   {
     path: 'src/platform/secrets/argon2.ts',
@@ -183,6 +204,13 @@ class VirtualTimer {
   }
 }
 
+/** Resolves once an operation on a file is done, before which its process may be killed. */
+export function takesAWhile(): Promise<void> | void {
+  const { timeline, fileMillis } = held
+  if (timeline !== null && fileMillis > 0)
+    return new Promise((resolve) => after(timeline.between(0.01, fileMillis), resolve))
+}
+
 export const after = (millis: number, act: () => void): { clear(): void } => new VirtualTimer(act, millis, false)
 
 function replaceGlobals(): void {
@@ -212,6 +240,7 @@ function replaceGlobals(): void {
     return chance.below(lots) / lots
   }
   Object.assign(crypto, { getRandomValues: randomInto, randomUUID: uuid })
+  replaceThreads()
   Object.assign(Bun, {
     sleep: (millis: number) => new Promise<void>((resolve) => after(millis, resolve)),
     nanoseconds: () => Math.floor(monotonic() * 1e6),
@@ -234,6 +263,51 @@ function replaceGlobals(): void {
     after(millis, () => ending.abort(new DOMException('The operation timed out.', 'TimeoutError')))
     return ending.signal
   }
+}
+
+/** Longest time that a thread takes for a segment. */
+const THREAD_MILLIS = 2
+const TAG_BYTES = 16
+
+interface Sealing {
+  iv: Uint8Array
+  additionalData: Uint8Array
+}
+
+/** What the runtime does on threads of its own, of which nobody knows when they are done. */
+function replaceThreads(): void {
+  const done = <T>(work: () => T): Promise<T> => {
+    const { timeline } = held
+    if (timeline === null) return Promise.resolve(work())
+    return new Promise((resolve) => after(timeline.between(0.05, THREAD_MILLIS), () => resolve(work())))
+  }
+  Object.assign(Bun, {
+    zstdCompress: (content: Uint8Array, options: object) => done(() => Bun.zstdCompressSync(content, options)),
+    zstdDecompress: (content: Uint8Array) => done(() => Bun.zstdDecompressSync(content)),
+  })
+  const { subtle } = crypto
+  const importKey = subtle.importKey.bind(subtle)
+  const isSealing = (algorithm: unknown) => algorithm === 'AES-GCM'
+  const sealing = (name: string, work: (given: Sealing, key: Uint8Array, content: Uint8Array) => Uint8Array) => ({
+    [name]: (given: Sealing, key: Uint8Array, content: Uint8Array) =>
+      // A failure is one of the promise.
+      done(() => () => work(given, key, content)).then((run) => run()),
+  })
+  Object.assign(subtle, {
+    importKey: (...given: Parameters<typeof importKey>) =>
+      isSealing(given[2]) ? Promise.resolve(given[1]) : importKey(...given),
+    ...sealing('encrypt', ({ iv, additionalData }, key, content) => {
+      const cipher = createCipheriv('aes-256-gcm', key, iv)
+      cipher.setAAD(additionalData)
+      return new Uint8Array(Buffer.concat([cipher.update(content), cipher.final(), cipher.getAuthTag()]))
+    }),
+    ...sealing('decrypt', ({ iv, additionalData }, key, content) => {
+      const decipher = createDecipheriv('aes-256-gcm', key, iv)
+      decipher.setAAD(additionalData)
+      decipher.setAuthTag(content.subarray(-TAG_BYTES))
+      return new Uint8Array(Buffer.concat([decipher.update(content.subarray(0, -TAG_BYTES)), decipher.final()]))
+    }),
+  })
 }
 
 /** A digest of whatever identifies something, for traces. */

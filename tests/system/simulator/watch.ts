@@ -254,7 +254,9 @@ export class Watch {
   /** Nodes with the same clock id would give the same keys. */
   requireOwnClockId(node: Node): void {
     const id = (one: Node) => one.app?.ctx.db.cluster?.clockId
-    const other = this.world.nodes.find((one) => one !== node && !one.actor.isDead && id(one) === id(node))
+    const own = id(node)
+    if (own === undefined) return
+    const other = this.world.nodes.find((one) => one !== node && !one.actor.isDead && id(one) === own)
     if (other !== undefined) this.world.fail(`${node.name} has the clock id of ${other.name}`)
   }
 

@@ -21,7 +21,9 @@ import { Disk } from './disk.ts'
 import { faultsOf, longestOutage } from './faults.ts'
 import { poolOn, type PoolOptions, type Wire } from './postgres-driver.ts'
 import { PostgresServer } from './postgres-server.ts'
-import type { Mood } from './moods.ts'
+import { closeLeft } from './files.ts'
+import type { Kind } from './moods.ts'
+import { configOfPair, Pair } from './pair.ts'
 import { Relay } from './relay.ts'
 import { held, inTurn, wallMillis } from './seams.ts'
 import { observe, Storage } from './storage.ts'
@@ -38,6 +40,12 @@ const REST_MILLIS = 120_000
 const TAKEN_OVER_MILLIS = 45_000
 const LONG_SHARE = 1 / 16
 const LONG_MILLIS = 20_000
+/** How long clients and faults act on two machines, which take seconds to take over, and the pace of that. */
+const PAIR_MILLIS = 14_000
+const PAIR_TEMPO_MILLIS = 700
+const PAIR_FILE_MILLIS = 1
+/** How probable it is that the machine that serves at the end is gone for good. */
+const BURN_SHARE = 0.5
 
 /** What all worlds of a process begin with: a migrated database with some accounts. */
 export interface Ground {
@@ -72,6 +80,8 @@ export class Node {
   readonly sockets = new Set<{ lose(): void }>()
   starts = 0
   isLeaving = false
+  /** Called once its server has started. */
+  onceUp: () => void = () => {}
 
   constructor(
     readonly world: World,
@@ -122,35 +132,55 @@ export class Node {
     this.lose()
     void (former?.stop() ?? Promise.resolve()).then(() => {
       const overrides = world.overridesOf(this, (dispatcher) => (this.#dispatcher = dispatcher))
-      startApp(world.configOf(this), { ...overrides, sent: former?.sent }).then(
-        (app) => {
-          this.app = app
-          world.note(this.name, `is up, with clock id ${app.ctx.db.cluster?.clockId ?? 'of its own'}`)
-          world.watch.requireOwnClockId(this)
-          app.ended.addEventListener('abort', () => {
-            world.note(this.name, `gives up: ${(app.ended.reason as Error).message.slice(0, 120)}`)
-            this.#begin(app)
-          })
-        },
-        (error: Error) => {
-          if (actor !== this.actor || actor.isDead) return
-          world.note(this.name, `cannot start: ${error.message.slice(0, 160)}`)
-          this.restart(1000)
-        },
-      )
+      const config = world.configOf(this)
+      const mayStart = world.pair?.untilServing(this, config) ?? Promise.resolve()
+      mayStart
+        .then(() => startApp(config, { ...overrides, sent: former?.sent }))
+        .then(
+          (app) => {
+            this.app = app
+            world.note(this.name, `is up, with clock id ${app.ctx.db.cluster?.clockId ?? 'of its own'}`)
+            world.watch.requireOwnClockId(this)
+            this.onceUp()
+            world.pair?.began(this)
+            const gaveUp = () => {
+              world.note(this.name, `gives up: ${(app.ended.reason as Error).message.slice(0, 120)}`)
+              if (world.pair === null) this.#begin(app)
+              else this.stop(1000)
+            }
+            if (app.ended.aborted) gaveUp()
+            else app.ended.addEventListener('abort', gaveUp)
+          },
+          (error: Error) => {
+            if (actor !== this.actor || actor.isDead) return
+            world.note(this.name, `cannot start: ${error.message.slice(0, 160)}`)
+            this.restart(1000, world.pair === null ? 'killed' : 'stopped')
+          },
+        )
+    })
+  }
+
+  /** The process ends as it should, and another one begins. */
+  stop(waitMillis: number): void {
+    const { app, actor } = this
+    if (app === null || this.isLeaving) return
+    this.isLeaving = true
+    void app.stop().then(() => {
+      if (actor === this.actor && !actor.isDead) this.restart(waitMillis, 'stopped')
     })
   }
 
   /** The process ends here and now, and another one begins. */
-  restart(waitMillis: number, withPower = true): void {
+  restart(waitMillis: number, how: 'killed' | 'without power' | 'stopped' = 'killed'): void {
     const { world } = this
     if (!this.actor.isDead) {
       this.kill()
-      world.disk?.restart(withPower)
-      if (world.disk !== null) world.watch.requireReceived()
+      const disk = world.diskOf(this)
+      if (how !== 'stopped') disk?.restart(how === 'killed')
+      if (disk !== null && disk === world.disk) world.watch.requireReceived()
     }
     world.timeline.schedule(waitMillis, world.fate, () => {
-      if (this.actor.isDead) this.start()
+      if (this.actor.isDead && world.pair?.lost !== this) this.start()
     })
   }
 
@@ -160,6 +190,8 @@ export class Node {
     this.actor.isDead = true
     for (const line of this.wire.lines) line.cut(timeline.happens(0.5))
     this.lose()
+    this.world.pair?.ended(this)
+    this.onceUp = () => {}
   }
 
   /** Clients and subscribers lose their connections. */
@@ -236,14 +268,10 @@ export interface Mail {
   node: string
 }
 
-export interface WorldOptions {
-  nodes: number
+export interface WorldOptions extends Omit<Kind, 'name'> {
   clients: number
   /** How long clients and faults act, in virtual milliseconds. */
   millis: number
-  /** One server on SQLite. */
-  onFile?: boolean
-  mood?: Mood
 }
 
 export interface Outcome {
@@ -268,7 +296,9 @@ export class World {
   readonly timeline: Timeline
   readonly fate = actorNamed('fate')
   readonly server: PostgresServer
-  readonly disk: Disk | null
+  /** Of servers on SQLite, in the order of nodes. */
+  readonly disks: readonly Disk[]
+  readonly pair: Pair | null
   readonly wires = new Map<Actor, Wire>()
   readonly nodes: Node[]
   readonly clients: Client[]
@@ -293,15 +323,24 @@ export class World {
     this.timeline = new Timeline(seed, ground.now, this.fate)
     this.server = new PostgresServer(ground.storage, this.timeline)
     this.server.nextEventId = ground.nextEventId
-    this.disk = options.onFile ? new Disk(join(ground.dir, 'disk'), this.timeline, ground.file?.bytes ?? null) : null
+    this.disks = Array.from(
+      { length: options.onFile ? options.nodes : 0 },
+      (_, i) => new Disk(join(ground.dir, `disk${i}`), this.timeline, i === 0 ? (ground.file?.bytes ?? null) : null),
+    )
+    this.pair = options.isPair ? new Pair(this) : null
     held.timeline = this.timeline
-    held.disk = this.disk
+    held.diskInUse = () => this.diskOf(this.nodes.find(({ name }) => name === this.timeline.current.name)!)!
+    held.bucket = this.pair?.bucket ?? null
+    held.fileMillis = this.pair === null ? 0 : PAIR_FILE_MILLIS
     // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
     const { mood } = options
     this.isLong = mood?.isLong ?? this.timeline.happens(LONG_SHARE)
-    this.tempoMillis = mood?.tempoMillis ?? (this.isLong ? 1000 : this.timeline.random.of([60, 250, 600]))
+    this.tempoMillis =
+      mood?.tempoMillis ??
+      (this.pair !== null ? PAIR_TEMPO_MILLIS : this.isLong ? 1000 : this.timeline.random.of([60, 250, 600]))
     this.timeline.lots = mood?.lots ?? this.timeline.lots
-    this.millis = this.isLong ? LONG_MILLIS : (mood?.millis ?? options.millis)
+    this.server.stallShare = mood?.stallShare ?? 0
+    this.millis = this.pair !== null ? PAIR_MILLIS : this.isLong ? LONG_MILLIS : (mood?.millis ?? options.millis)
     this.watch = new Watch(this)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
@@ -319,8 +358,17 @@ export class World {
       )
       if (fault === 'crash') node?.restart(this.timeline.between(100, 4000))
     }
-    if (this.disk !== null) this.disk.onCut = () => this.cutPower()
+    this.disks.forEach((disk, i) => (disk.onCut = () => this.cutPower(this.nodes[i]!)))
     held.connect = ((options: PoolOptions) => poolOn(this.wires.get(this.timeline.current)!, options)) as never
+  }
+
+  /** The disk that counts: of the only server on SQLite, or of the machine that serves. Null on PostgreSQL. */
+  get disk(): Disk | null {
+    return this.disks[this.pair?.serving ?? 0] ?? null
+  }
+
+  diskOf(node: Node): Disk | null {
+    return this.disks[this.nodes.indexOf(node)] ?? null
   }
 
   get holders(): Holder[] {
@@ -328,11 +376,10 @@ export class World {
   }
 
   /** The machine of a server on SQLite goes out, and is back later. */
-  cutPower(): void {
-    const [node] = this.nodes
-    if (node!.actor.isDead) return
-    this.note('fate', 'the power is cut')
-    node!.restart(this.timeline.between(100, 3000), false)
+  cutPower(node: Node): void {
+    if (node.actor.isDead) return
+    this.note('fate', `the power of ${node.name} is cut`)
+    node.restart(this.timeline.between(100, this.pair === null ? 3000 : 8000), 'without power')
   }
 
   note(who: string, what: string): void {
@@ -347,13 +394,19 @@ export class World {
   }
 
   configOf(node: Node) {
-    const name = this.disk === null ? node.name : 'node on SQLite'
-    const databaseUrl = this.disk?.path ?? 'postgres://simulated@localhost/simulated'
+    const { pair } = this
+    const name = pair !== null ? `machine of ${node.name}` : this.disk === null ? node.name : 'node on SQLite'
+    const databaseUrl = this.diskOf(node)?.path ?? 'postgres://simulated@localhost/simulated'
     const known = this.ground.configs.get(name)
     if (known !== undefined) return { ...known, databaseUrl }
     const made = testConfig(
-      { dataDir: join(this.ground.dir, name.replaceAll(' ', '')), port: 2583, publicUrl: URL_OF_SERVICE },
       {
+        dataDir: pair?.folderOf(node.name) ?? join(this.ground.dir, name.replaceAll(' ', '')),
+        port: 2583,
+        publicUrl: URL_OF_SERVICE,
+      },
+      {
+        ...(pair !== null && configOfPair(node.name)),
         signingKeyMasterKey: MASTER_KEY,
         database: { afterFailover: 'continue' },
         databaseUrl,
@@ -433,8 +486,10 @@ export class World {
   run(): Outcome {
     const { timeline, nodes } = this
     const startedAt = timeline.now
+    const { pair } = this
     for (const node of nodes) node.start()
-    if (!this.#until(() => nodes.every(({ app }) => app !== null), START_MILLIS)) this.fail('the nodes do not start')
+    const isUp = () => pair?.isAtRest ?? nodes.every(({ app }) => app !== null)
+    if (!this.#until(isUp, START_MILLIS)) this.fail(`the nodes do not start${pair === null ? '' : `: ${pair.unrest}`}`)
     this.relay.start()
     for (const client of this.clients) client.start()
     const heal = faultsOf(this)
@@ -442,9 +497,10 @@ export class World {
     this.note('fate', 'no more faults')
     heal()
     this.isEnding = true
+    if (pair !== null && timeline.happens(BURN_SHARE)) pair.burn()
     timeline.schedule(TAKEN_OVER_MILLIS, this.fate, () => this.watch.requireTakenOver())
     const isAtRest = () =>
-      nodes.every(({ app, actor }) => app !== null && !actor.isDead) &&
+      (pair?.isAtRest ?? nodes.every(({ app, actor }) => app !== null && !actor.isDead)) &&
       this.clients.every(({ isDone }) => isDone) &&
       this.watch.isAtRest &&
       this.relay.hasAll
@@ -455,8 +511,9 @@ export class World {
   }
 
   #unrest(): string {
+    if (this.pair !== null && !this.pair.isAtRest) return this.pair.unrest!
     const down = this.nodes.filter(({ app, actor }) => app === null || actor.isDead).map(({ name }) => name)
-    if (down.length > 0) return `${down.join(', ')} is not up`
+    if (down.length > 0 && this.pair === null) return `${down.join(', ')} is not up`
     const waiting = this.clients.filter(({ isDone }) => !isDone).map(({ name }) => name)
     if (waiting.length > 0) return `${waiting.join(', ')} still waits`
     if (!this.watch.isAtRest) return this.watch.unrest
@@ -469,6 +526,13 @@ export class World {
     const { storage } = this.server
     storage.show(null)
     return storage.all(text, values) as Row[]
+  }
+
+  /** Nothing happens any more. */
+  end(): void {
+    for (const disk of this.disks) disk.end()
+    closeLeft()
+    Object.assign(held, { timeline: null, diskInUse: null, bucket: null, fileMillis: 0, connect: null })
   }
 
   #outcome(startedAt: number): Outcome {
@@ -514,6 +578,7 @@ export async function makeGround(): Promise<Ground> {
   for (const name of lateLibraries) await import(name)
   await import('../../../src/platform/database/postgres.ts')
   await import('../../../src/features/operations/alerts/alert-pass.ts')
+  await import('../../../src/features/operations/backup/continuous-sending.ts')
   const dir = mkdtempSync(join(tmpdir(), 'simulator-'))
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
   for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
@@ -537,10 +602,11 @@ export async function makeGround(): Promise<Ground> {
   const holders = await settle(onFile)
   ground.now = onFile.timeline.now
   ground.file = { bytes: readFileSync(onFile.disk!.path), holders }
-  onFile.disk!.end()
+  onFile.end()
   // Afterwards, the folders of all nodes are as a server leaves them, and what a process loads or draws once is there.
   await inTurn(() => runWorld(ground, 1, { nodes: MAX_NODES, clients: 3, millis: 3000 }))
   await inTurn(() => runWorld(ground, 1, { nodes: 1, clients: 3, millis: 3000, onFile: true }))
+  await inTurn(() => runWorld(ground, 1, { nodes: 2, clients: 3, millis: 3000, onFile: true, isPair: true }))
   return ground
 }
 
@@ -586,13 +652,11 @@ function holderOf(name: string, body: Record<string, unknown>): Holder {
 /** One world, from its beginning to its end. */
 export function runWorld(ground: Ground, seed: number, options: WorldOptions): Outcome {
   ground.storage.begin()
+  const world = new World(ground, seed, options)
   try {
-    return new World(ground, seed, options).run()
+    return world.run()
   } finally {
     ground.storage.end()
-    held.disk?.end()
-    held.disk = null
-    held.timeline = null
-    held.connect = null
+    world.end()
   }
 }
