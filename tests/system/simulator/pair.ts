@@ -155,6 +155,7 @@ export class Pair {
   burn(): void {
     const node = this.world.nodes[this.serving]!
     this.lost = node
+    this.world.befallen.push('burn')
     this.world.note('fate', `${node.name} burns`)
     node.kill()
   }

@@ -35,7 +35,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: 'this.#mark ??= { id: Math.max(lastId, this.id), end: xid }',
       },
     ],
-    found: /events have no number/,
+    found: /events have no number|follows/,
   },
   fence: {
     what: 'a batch of numbers does not check the fence of the lease',

@@ -446,7 +446,7 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
   const { changes } = transaction
   storage.show(changes)
   if (statement.lease) server.lock(session, `lease ${String(values[0])}`, 'exclusive', 'transaction')
-  storage.command('SAVEPOINT statement')
+  storage.beginStatement()
   const hadChanged = changes.hasChanged
   try {
     changes.hasChanged = true
@@ -457,12 +457,11 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
         : answerOf(command, storage.run(statement.text, bound)),
     )
     for (const touch of storage.newTouches()) server.lock(session, `row ${touch}`, 'exclusive', 'transaction')
-    storage.command('RELEASE statement')
+    storage.endStatement()
     if (!hadChanged && answer.count === 0) changes.hasChanged = hadChanged
     return finished(answer, statement)
   } catch (error) {
-    storage.command('ROLLBACK TO statement')
-    storage.command('RELEASE statement')
+    storage.undoStatement()
     changes.hasChanged = hadChanged
     if (!(error instanceof SqlFault) || error.errno !== '23505') throw error
     // Somebody else may be about to delete the row that is in the way: PostgreSQL waits for the end of that.

@@ -235,6 +235,21 @@ export class Storage {
     return rows.map(lockOf)
   }
 
+  beginStatement(): void {
+    this.command('SAVEPOINT statement')
+  }
+
+  endStatement(): void {
+    this.command('RELEASE statement')
+  }
+
+  /** The statement fails, or waits and runs again: what it touches then is new. */
+  undoStatement(): void {
+    this.command('ROLLBACK TO statement')
+    this.command('RELEASE statement')
+    this.#touched = this.#lastTouch()
+  }
+
   savepoint(changes: Changes): void {
     this.show(changes)
     if (changes.hasChanged) changes.saved = this.#taken()

@@ -568,7 +568,8 @@ function migrated(): Database {
 }
 
 const MAX_NODES = 3
-const HOLDERS = ['alice', 'bob', 'carol']
+/** Carol forgets her password, which ends her sessions, so clients write to the others. */
+const HOLDERS = ['alice', 'bob', 'dave', 'carol']
 
 /** Libraries that the server loads when it needs them first; a world cannot wait for that. */
 const lateLibraries = ['@noble/curves/secp256k1.js', '@atproto/oauth-scopes', 'jose', 'file-type']
