@@ -53,6 +53,8 @@ const STOP_MILLIS = 5000
 const MAX_LOOK_MILLIS = HOUR_MILLIS
 /** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
+/** Delay after a look that failed: the database may be back soon, and steps wait that are due. */
+const FAILED_LOOK_MILLIS = 10_000
 /** On a cluster, the longest delay at any time: a notification may be lost. */
 const CLUSTER_LOOK_MILLIS = 30_000
 /** Channels of the cluster: steps are due that a node has added or hastened, and a try has ended. */
@@ -209,7 +211,7 @@ export class StepRunner implements Steps {
       this.#lookAgainIn(await this.#look())
     } catch (error) {
       if (!this.#isStopped) this.ctx.log.error('could not read the due steps', { error })
-      this.#lookAgainIn(MAX_TRY_MILLIS)
+      this.#lookAgainIn(FAILED_LOOK_MILLIS)
     }
     return false
   }

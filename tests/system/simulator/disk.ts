@@ -14,7 +14,9 @@ import {
   openSync as openFile,
   readdirSync,
   readFileSync,
+  readSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -25,6 +27,12 @@ import { actorNamed } from './timeline.ts'
 export { fstatSync, readSync, writeSync } from 'node:fs'
 
 const SECTOR_BYTES = 512
+/** https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
+const HEADER_BYTES = 32
+const SALTS_AT = 16
+const SALTS_BYTES = 8
+const FRAME_BYTES = 4096 + 24
+const FRAME_SALTS_AT = 8
 const none = new Uint8Array()
 
 export class Disk {
@@ -32,6 +40,10 @@ export class Disk {
   #number = 0
   /** What the log has on the disk for certain. */
   #durable: Uint8Array = none
+  /** What was read of the log for flushes: up to where, while it has these salts. */
+  #read = { salts: '', end: 0 }
+  /** For those who look on. */
+  #lookout: { file: number; db: Database } | null = null
   readonly #connections: Database[] = []
   readonly #descriptors = new Set<number>()
   /** How many of the next flushes a power cut interrupts. */
@@ -59,10 +71,13 @@ export class Disk {
   }
 
   #begin(log: Uint8Array): void {
+    this.#lookout?.db.close()
+    this.#lookout = null
     this.#number++
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
     if (log.length > 0) writeFileSync(`${this.path}-wal`, log)
     this.#durable = log
+    this.#read = { salts: '', end: 0 }
   }
 
   /** The log as the next process finds it, which opens a copy: the connections of the last one cannot be closed. */
@@ -102,15 +117,50 @@ export class Disk {
 
   flush(done: (error: Error | null) => void): void {
     const { timeline } = this
-    const [bytes, path, process] = [this.log, this.path, timeline.current]
+    const [added, path, process] = [this.#added(), this.path, timeline.current]
     if (this.cutsAtFlush > 0) {
       this.cutsAtFlush--
       timeline.schedule(timeline.between(0, this.flushMillis), this.actor, () => this.onCut())
     }
     timeline.schedule(timeline.between(0.1, this.flushMillis), this.actor, () => {
-      if (this.path === path) this.#durable = bytes
+      if (this.path === path) this.#store(added)
       timeline.schedule(timeline.between(0, 0.5), process, () => done(null))
     })
+  }
+
+  /** What the log has that no flush has begun with: frames, and its header if it has started over. */
+  #added(): { at: number; bytes: Uint8Array }[] {
+    const file = openFile(`${this.path}-wal`, 'r')
+    try {
+      const header = Buffer.alloc(HEADER_BYTES)
+      if (readSync(file, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return []
+      const salts = header.toString('hex', SALTS_AT, SALTS_AT + SALTS_BYTES)
+      const added: { at: number; bytes: Uint8Array }[] = []
+      if (salts !== this.#read.salts) {
+        this.#read = { salts, end: HEADER_BYTES }
+        added.push({ at: 0, bytes: header })
+      }
+      for (;;) {
+        const bytes = Buffer.alloc(FRAME_BYTES)
+        const { end: at } = this.#read
+        const isWhole = readSync(file, bytes, 0, FRAME_BYTES, at) === FRAME_BYTES
+        if (!isWhole || bytes.toString('hex', FRAME_SALTS_AT, FRAME_SALTS_AT + SALTS_BYTES) !== salts) return added
+        added.push({ at, bytes })
+        this.#read.end += FRAME_BYTES
+      }
+    } finally {
+      closeFile(file)
+    }
+  }
+
+  #store(added: readonly { at: number; bytes: Uint8Array }[]): void {
+    const end = Math.max(0, ...added.map(({ at, bytes }) => at + bytes.length))
+    if (end > this.#durable.length) {
+      const longer = new Uint8Array(2 * end)
+      longer.set(this.#durable)
+      this.#durable = longer
+    }
+    for (const { at, bytes } of added) this.#durable.set(bytes, at)
   }
 
   opened(connection: Database): void {
@@ -127,17 +177,19 @@ export class Disk {
 
   /** Rows that are committed, whether or not they are on the disk. */
   rows<Row>(text: string, values: readonly (string | number | Uint8Array)[]): Row[] {
-    if (!existsSync(this.path)) return []
-    const db = new Database(this.path, { readonly: true, strict: true })
-    try {
-      return db.query<Row, (string | number | Uint8Array)[]>(text).all(...values)
-    } finally {
-      db.close()
+    // Another file gets the name when a machine follows and takes over.
+    const file = statSync(this.path, { throwIfNoEntry: false })?.ino
+    if (file === undefined) return []
+    if (file !== this.#lookout?.file) {
+      this.#lookout?.db.close()
+      this.#lookout = { file, db: new Database(this.path, { readonly: true, strict: true }) }
     }
+    return this.#lookout.db.query<Row, (string | number | Uint8Array)[]>(text).all(...values)
   }
 
   end(): void {
     rmSync(this.dir, { recursive: true, force: true })
+    this.#lookout?.db.close()
     for (const connection of this.#connections) connection.close()
     for (const descriptor of this.#descriptors) closeFile(descriptor)
   }

@@ -35,6 +35,7 @@ export const HEADERS = { host: 'localhost:2583', 'content-type': 'application/js
 
 /** Longest time that nodes may take to start, and that all may take to come to rest, in virtual milliseconds. */
 const START_MILLIS = 30_000
+const LOOK_MILLIS = 5
 const REST_MILLIS = 120_000
 /** By then, others have what a dead node was at work on. */
 const TAKEN_OVER_MILLIS = 45_000
@@ -165,9 +166,11 @@ export class Node {
     const { app, actor } = this
     if (app === null || this.isLeaving) return
     this.isLeaving = true
-    void app.stop().then(() => {
+    const stop = async () => {
+      await app.stop()
       if (actor === this.actor && !actor.isDead) this.restart(waitMillis, 'stopped')
-    })
+    }
+    this.world.timeline.schedule(0, actor, () => void stop())
   }
 
   /** The process ends here and now, and another one begins. */
@@ -230,7 +233,8 @@ export class Node {
       })
       void dispatcher.dispatch(request, peer).then(async (response) => {
         const answered = await response.text()
-        end({ status: response.status, body: answered === '' ? {} : JSON.parse(answered) })
+        const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '')
+        end({ status: response.status, body: isJson ? JSON.parse(answered) : { message: answered } })
       })
     })
     if (this.actor.isDead) lost()
@@ -468,12 +472,17 @@ export class World {
     return this.nodes.filter((node) => node.isUp && node.app !== null && !node.isLeaving)
   }
 
+  /** The condition is looked at now and then: some read the database. */
   #until(condition: () => boolean, millis: number): boolean {
     const { timeline } = this
     const end = timeline.now + millis
+    let lookedAt = -Infinity
     while (this.failure === null) {
       try {
-        if (condition()) return true
+        if (timeline.now >= lookedAt + LOOK_MILLIS) {
+          lookedAt = timeline.now
+          if (condition()) return true
+        }
         if (!timeline.step(end)) return condition()
       } catch (error) {
         this.fail(`the simulator does not understand: ${(error as Error).stack}`)
