@@ -46,7 +46,7 @@ export class SimulatedBucket {
   readonly #lines = new Map<string, BucketLine>()
   /** Longest time that a request or an answer takes. */
   latencyMillis = LONGEST_MILLIS
-  /** How probable it is that it reports an error, whether or not it has done what was asked, or a success that is none. */
+  /** How probable it is that it reports an error, whatever it has done, or a success that is none. */
   errorShare = 0
   /** Lists lack what is younger. */
   listsLateMillis = 0

@@ -1,5 +1,4 @@
 /** Stands in for `node:crypto`: the same, with what is random drawn from the seed. */
-import { p256 } from '@noble/curves/nist.js'
 import * as real from 'node:crypto'
 import { randomInto, uuid } from './seams.ts'
 
@@ -36,10 +35,36 @@ export function generateKeyPairSync(
   }
 }
 
+/** The order of the curve P-256. */
+const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
+const WORD_BYTES = 32
+
 /** A signature of P-256 that is the same whenever it is made of the same. */
 export function sign(algorithm: string, message: Uint8Array, options: real.SignKeyObjectInput): Uint8Array {
   const { d, crv } = options.key.export({ format: 'jwk' })
   if (crv !== 'P-256') return real.sign(algorithm, message, options)
-  const digest = new Uint8Array(real.createHash('sha256').update(message).digest())
-  return p256.sign(digest, new Uint8Array(Buffer.from(d!, 'base64url'))).toCompactRawBytes()
+  const digest = real.createHash('sha256').update(message).digest()
+  const key = Buffer.from(d!, 'base64url')
+  const once = (numberOf(real.createHash('sha512').update(key).update(digest).digest()) % (ORDER - 1n)) + 1n
+  const curve = real.createECDH('prime256v1')
+  curve.setPrivateKey(bytesOf(once))
+  const r = numberOf(curve.getPublicKey().subarray(1, 1 + WORD_BYTES)) % ORDER
+  const s = (inverse(once) * (numberOf(digest) + r * numberOf(key))) % ORDER
+  // Of the two that verify, the network takes the lower one.
+  return new Uint8Array(Buffer.concat([bytesOf(r), bytesOf(s > ORDER / 2n ? ORDER - s : s)]))
+}
+
+const numberOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
+const bytesOf = (number: bigint): Buffer => Buffer.from(number.toString(16).padStart(2 * WORD_BYTES, '0'), 'hex')
+
+/** Modulo the order of the curve. */
+function inverse(number: bigint): bigint {
+  let [before, after] = [ORDER, number]
+  let [one, other] = [0n, 1n]
+  while (after > 0n) {
+    const times = before / after
+    ;[before, after] = [after, before % after]
+    ;[one, other] = [other, one - times * other]
+  }
+  return ((one % ORDER) + ORDER) % ORDER
 }

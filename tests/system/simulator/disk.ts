@@ -1,9 +1,9 @@
 /**
- * The disk of a machine with a server on SQLite. The files are real ones in memory. What was written and not flushed is lost at a
- * power cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
+ * The disk of a machine with a server on SQLite. The files are real ones in memory. What was written and not flushed is
+ * lost at a power cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
  *
- * Stands in for what `sqlite.ts`, `wal.ts` and `log-follower.ts` import to open connections, to flush the log, to have it
- * copied into the file of the database, and to read it.
+ * Stands in for what `sqlite.ts`, `wal.ts` and `log-follower.ts` import to open connections, to flush the log, to have
+ * it copied into the file of the database, and to read it.
  */
 import { Database } from 'bun:sqlite'
 import {

@@ -84,13 +84,14 @@ export class Watch {
     if (this.#unnumbered.size > 0) return false
     if (this.world.disk !== null) this.head = this.#headInDatabase()
     const living = this.#living()
+    const { pair } = this.world
     return this.world
-      .rows<{ holder: string | null }>(
-        'SELECT taken_by AS holder FROM step WHERE due_at < ?1',
+      .rows<{ holder: string | null; isTaken: number }>(
+        'SELECT taken_by AS holder, taken_until IS NOT NULL AS isTaken FROM step WHERE due_at < ?1',
         // A node whose clock is ahead orders for later than it means.
         EPOCH_MILLIS + this.world.timeline.now + SOON_MILLIS,
       )
-      .every(({ holder }) => holder !== null && living.has(holder))
+      .every(({ holder, isTaken }) => (pair !== null ? isTaken === 1 : holder !== null && living.has(holder)))
   }
 
   #living(): Set<string | undefined> {
@@ -318,9 +319,11 @@ export class Watch {
     if (known === undefined) return world.fail(`${node} sends the relay event ${seq}, which is not in the log`)
     if (known.digest !== shortDigest(frame))
       return world.fail(`${node} sends the relay another event ${seq} than the one in the log`)
-    for (const [missed, { did }] of this.#log)
-      if (missed > before && missed < seq && !this.#isGone(did))
+    for (let missed = before + 1; missed < seq; missed++) {
+      const event = this.#log.get(missed)
+      if (event !== undefined && !this.#isGone(event.did))
         return world.fail(`${node} sends the relay event ${seq} after ${before}, and leaves out ${missed}`)
+    }
   }
 
   /** Take the log of a server on SQLite from its file, through an event. */
