@@ -35,6 +35,7 @@ import {
   findPathsAbout,
   findRecordCid,
   listRecordsLeftOut,
+  makeRoom,
   MAX_UNLISTED,
   putRecords,
 } from './record-store.ts'
@@ -144,7 +145,16 @@ export async function applyCommit(
     }),
     sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)]),
   )
+  const [first] = stored
+  if (ctx.db.cluster === null && stored.length === 1 && isNewest(first!.path, head.rev))
+    await makeRoom(tx, head.id, rev, { path: first!.path, value: first!.record.bytes }, unlisted)
   return { cid: built.commit.cid, rev, ops: built.ops }
+}
+
+/** Whether a record key is a TID that was made after a commit, as those of most new records are. */
+const isNewest = (path: string, since: Tid | null): boolean => {
+  const rkey = path.slice(path.indexOf('/') + 1)
+  return rkey.length === since?.length && rkey > since
 }
 
 /** A write whose effect is known: `put` has become `create` or `update`. */

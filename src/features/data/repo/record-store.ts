@@ -96,6 +96,38 @@ export async function putRecords(
   }
 }
 
+/** Bytes of a record beside its value and its path, in its row. */
+const ROW_BYTES = 70
+/** As much as a page of SQLite can lack without being merged with its neighbours, with room for a record. */
+const ROOM_BYTES = 1750
+const FILLERS = 6
+const filler = new Uint8Array(Math.floor(ROOM_BYTES / FILLERS) - ROW_BYTES)
+const noCid = new Uint8Array()
+
+/**
+ * Makes room on the page behind a new record for those that follow it, now and then: `count` is that of new records. For
+ * SQLite alone, and for records at the end of their collection.
+ *
+ * When a page is full, SQLite evens it out with its neighbours, which are full as well, and changes four or five pages.
+ * The next two records fill the page again. Fillers that exist for a moment have all of them evened out as if the next
+ * records were there: for a page of records, it happens a third as often.
+ */
+export async function makeRoom(
+  tx: Tx,
+  repoId: number,
+  rev: Tid,
+  { path, value }: Pick<NewRecord, 'path' | 'value'>,
+  count: number,
+): Promise<void> {
+  const records = Math.round(ROOM_BYTES / (value.length + path.length + ROW_BYTES))
+  if (records < 2 || count % records !== 0) return
+  // Nothing but the fillers is between the two: no record key has these characters.
+  const [start, end] = [`${path} `, `${path}!`]
+  const rows = Array.from({ length: FILLERS }, (_, i) => [repoId, start + i, noCid, rev, 0, filler, 1])
+  await tx.run(sql`INSERT INTO record (repo_id, path, cid, rev, indexed_at, value, unlisted) VALUES ${sqlRows(rows)}`)
+  await tx.run(sql`DELETE FROM record WHERE repo_id = ${repoId} AND path > ${start} AND path < ${end}`)
+}
+
 /**
  * Insert records that do not exist yet, with one statement each. Before a statement with many rows, SQLite saves every
  * page that it will change, in case the statement fails halfway; with indices on random values, that is a page for
