@@ -8,6 +8,9 @@
  * after the runtime has stopped compiling: figures of a machine that also does other work are too high, never too low.
  * Garbage does not depend on the machine. `--only` leaves out rows without the text; `--functions` writes a profile.
  *
+ * With one reader, what the main thread does not take is nearly all the reader's: the two of them answer as many requests
+ * as the busier one can, if the clients run elsewhere.
+ *
  * The service that requests are forwarded to is in the process of the clients, compresses its pages as AppViews do, and
  * has indexed all that callers wrote. Other responses are not compressed.
  */
@@ -21,7 +24,7 @@ import { serverCertificate, serverKey } from '../support/certificates.ts'
 import { createAccount, type TestAccount } from '../support/clients/account.ts'
 import { bearer } from '../support/clients/http.ts'
 import { freePort } from '../support/ports.ts'
-import { garbageIn, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
+import { garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
 import { testDatabase } from '../support/servers/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -89,17 +92,28 @@ const createRecord: Ask = (_, person) => [
   },
 ]
 
-type Way = 'plain' | 'tls' | 'postgres'
+const proof: Ask = (_, { did }) => [`com.atproto.sync.getRecord?did=${did}&collection=${collection}&rkey=${rkey}`]
+const listRecords =
+  (limit: number): Ask =>
+  (_, { did }) => [`com.atproto.repo.listRecords?repo=${did}&collection=${collection}&limit=${limit}`]
+
+type Way = 'plain' | 'tls' | 'readers' | 'postgres'
 
 const rows: readonly [name: string, way: Way, ask: Ask][] = [
   ['getRecord', 'plain', getRecord],
-  ['listRecords of 50', 'plain', (_, { did }) => [`com.atproto.repo.listRecords?repo=${did}&collection=${collection}`]],
+  ['proof of a record', 'plain', proof],
+  ['listRecords of 50', 'plain', listRecords(50)],
+  ['listRecords of 100', 'plain', listRecords(100)],
   ['getSession', 'plain', (_, person) => ['com.atproto.server.getSession', as(person)]],
   ['createRecord', 'plain', createRecord],
   ['forwarded: getPosts', 'plain', (_, person) => ['app.bsky.feed.getPosts?uris=at://x', as(person)]],
   ['forwarded: getTimeline', 'plain', (_, person) => ['app.bsky.feed.getTimeline', as(person)]],
   ['forwarded: searchPosts, of unknown length', 'plain', (_, person) => [`${streamedMethod}?q=x`, as(person)]],
   ['getRecord over TLS', 'tls', getRecord],
+  ['getRecord, one reader', 'readers', getRecord],
+  ['proof of a record, one reader', 'readers', proof],
+  ['listRecords of 100, one reader', 'readers', listRecords(100)],
+  ['createRecord, one reader', 'readers', createRecord],
   ['getRecord, one node on PostgreSQL', 'postgres', getRecord],
   ['createRecord, one node on PostgreSQL', 'postgres', createRecord],
 ]
@@ -123,6 +137,7 @@ const more: Record<
     }
     return { env, url: `https://localhost:${port}` }
   },
+  readers: async () => ({ env: { SERVICE_SERVER_READERS: '1' } }),
   async postgres() {
     const { databaseUrl, drop } = await testDatabase()
     return { env: { SERVICE_DATABASE_URL: databaseUrl }, end: drop }
@@ -146,6 +161,7 @@ async function withServer(
       SERVICE_PORT: String(port),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
       SERVICE_APPVIEW_URL: `http://127.0.0.1:${appview.port}`,
+      ...publicService,
       ...extra.env,
       ...env,
     },
@@ -205,7 +221,7 @@ async function askAll(server: Server, ask: Ask): Promise<void> {
 }
 
 console.log('| Request | µs of all threads | of them the main thread | kB of garbage |\n| --- | ---: | ---: | ---: |')
-for (const way of ['plain', 'tls', 'postgres'] as const) {
+for (const way of ['plain', 'tls', 'readers', 'postgres'] as const) {
   const some = rows.filter(([name, its]) => its === way && name.includes(options.only))
   if (some.length === 0) continue
   const found = new Map<string, { all: number; main: number; garbage: string }>()

@@ -12,11 +12,22 @@
  * twentieth of the time of the main thread.
  */
 import { Database as Connection } from 'bun:sqlite'
-import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  fdatasync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import { freePort } from '../support/ports.ts'
+import { garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
 import { until } from '../support/until.ts'
 
 const { values: options } = parseArgs({
@@ -33,9 +44,9 @@ const ACCOUNTS = 64
 const BATCH = 200
 /** Requests of each account between two looks at the counters. */
 const EACH = 10
-const MAX_WARM_UPS = 100
-const QUIET_SHARE = 0.05
 const SINGLE_REQUESTS = 2000
+/** Size of the file with which the disk alone is measured, which is written from the start again and again. */
+const BARE_BYTES = 32 * 1024 ** 2
 /** A log begins with this many bytes, and each of its pages with a head. */
 const LOG_HEAD_BYTES = 32
 const FRAME_BYTES = 4096 + 24
@@ -59,9 +70,6 @@ interface Server {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** One collection: which heap, and its size before and after, in KiB. */
-const collectionLine = /\[GC<(\w+)>: START (\w) (\d+)kb[^]*?=> (\d+)kb, p=/g
-
 async function startServer(more: Record<string, string>, flags: string[] = []): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-writes-'))
   const port = await freePort()
@@ -72,6 +80,7 @@ async function startServer(more: Record<string, string>, flags: string[] = []): 
       SERVICE_DATA_DIR: folder,
       PORT: String(port),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
+      ...publicService,
       ...more,
     },
     stdout: 'ignore',
@@ -147,33 +156,11 @@ const create = (server: Server, { did, accessJwt }: Account) =>
   post(server, 'com.atproto.repo.createRecord', { repo: did, collection, record: note() }, accessJwt)
 
 /** Every account writes `EACH` records, one after another. */
-const writeAll = (server: Server, accounts: readonly Account[]) =>
-  Promise.all(
-    accounts.map(async (account) => {
-      for (let i = 0; i < EACH; i++) await create(server, account)
-    }),
-  )
-
-/** Microseconds that the threads have run: the main one, the runtime's compilers, and all. */
-function processorTime({ pid }: Server): { main: number; compilers: number; all: number } {
-  const time = { main: 0, compilers: 0, all: 0 }
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const task = `/proc/${pid}/task/${thread}`
-    const micros = Number(readFileSync(`${task}/schedstat`, 'utf8').split(' ')[0]) / 1000
-    time.all += micros
-    if (Number(thread) === pid) time.main += micros
-    else if (/JIT/i.test(readFileSync(`${task}/comm`, 'utf8'))) time.compilers += micros
+async function writeAll(server: Server, accounts: readonly Account[]): Promise<void> {
+  const write = async (account: Account) => {
+    for (let i = 0; i < EACH; i++) await create(server, account)
   }
-  return time
-}
-
-async function warmUp(server: Server, accounts: readonly Account[]): Promise<void> {
-  for (let i = 0; i < MAX_WARM_UPS; i++) {
-    const before = processorTime(server)
-    await writeAll(server, accounts)
-    const after = processorTime(server)
-    if (after.compilers - before.compilers < QUIET_SHARE * (after.main - before.main)) return
-  }
+  await Promise.all(accounts.map(write))
 }
 
 interface LogEnd {
@@ -228,7 +215,7 @@ class LogReader {
 async function measureTime(): Promise<void> {
   await using server = await startServer({})
   const accounts = await makeAccounts(server)
-  await warmUp(server, accounts)
+  await warmUp(server.pid, () => writeAll(server, accounts))
   const log = new LogReader(server)
   const times: { main: number; all: number }[] = []
   const byTable = new Map<string, number>()
@@ -236,12 +223,12 @@ async function measureTime(): Promise<void> {
   const numbers: number[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const from = log.end()
-    const before = processorTime(server)
+    const before = threadsOf(server.pid)
     await writeAll(server, accounts)
-    const after = processorTime(server)
+    const ran = ranBetween(before, threadsOf(server.pid))
     const written = log.pages(from, log.end())
     const commits = ACCOUNTS * EACH
-    times.push({ main: (after.main - before.main) / commits, all: (after.all - before.all) / commits })
+    times.push({ main: ran.main / commits, all: ran.all / commits })
     if (written === null) continue
     counted += commits
     numbers.push(...written)
@@ -257,38 +244,64 @@ async function measureTime(): Promise<void> {
   )
   console.log(`| pages of the log | ${(numbers.length / counted).toFixed(2)} |`)
   for (const [name, count] of [...byTable].sort(([, a], [, b]) => b - a))
-    if (count / counted >= 0.05) console.log(`| of them \`${name}\` | ${(count / counted).toFixed(2)} |`)
+    if (count / counted >= 0.03) console.log(`| of them \`${name}\` | ${(count / counted).toFixed(2)} |`)
 
-  const millis: number[] = []
+  const requests: number[] = []
+  // One commit alone writes about as many pages as one of a group does.
+  const commitBytes = Math.ceil(numbers.length / counted) * FRAME_BYTES
+  const flushes = await measureFlushes(server, commitBytes, SINGLE_REQUESTS / 2)
   for (let i = 0; i < SINGLE_REQUESTS; i++) {
     const startedAt = performance.now()
     await create(server, accounts[0]!)
-    millis.push(performance.now() - startedAt)
+    requests.push(performance.now() - startedAt)
   }
+  flushes.push(...(await measureFlushes(server, commitBytes, SINGLE_REQUESTS / 2)))
+  printPercentiles('one at a time', requests)
+  printPercentiles('the disk alone, as many bytes and a flush', flushes)
+  await server.stop()
+}
+
+/** Milliseconds that the disk takes for the bytes of one commit, in the folder of the server. */
+async function measureFlushes({ folder }: Server, bytes: number, count: number): Promise<number[]> {
+  const flush = promisify(fdatasync)
+  const path = join(folder, 'bare')
+  const file = openSync(path, 'w')
+  const millis: number[] = []
+  try {
+    writeSync(file, new Uint8Array(BARE_BYTES))
+    await flush(file)
+    const commit = new Uint8Array(bytes).fill(1)
+    for (let i = 0, at = 0; i < count; i++, at = (at + bytes) % (BARE_BYTES - bytes)) {
+      const startedAt = performance.now()
+      writeSync(file, commit, 0, bytes, at)
+      await flush(file)
+      millis.push(performance.now() - startedAt)
+    }
+  } finally {
+    closeSync(file)
+    rmSync(path)
+  }
+  return millis
+}
+
+function printPercentiles(what: string, millis: number[]): void {
   millis.sort((a, b) => a - b)
   for (const share of [0.5, 0.99])
-    console.log(
-      `| ms, one at a time, percentile ${share * 100} | ${millis[Math.floor(share * millis.length)]!.toFixed(2)} |`,
-    )
-  await server.stop()
+    console.log(`| ms, ${what}, percentile ${share * 100} | ${millis[Math.floor(share * millis.length)]!.toFixed(2)} |`)
 }
 
 async function measureMemory(): Promise<void> {
   await using server = await startServer({ BUN_JSC_logGC: '1' })
   const accounts = await makeAccounts(server)
-  await warmUp(server, accounts)
+  await warmUp(server.pid, () => writeAll(server, accounts))
   server.collections()
   for (let round = 0; round < ROUNDS; round++) await writeAll(server, accounts)
-  const log = server.collections()
-  const heaps = Map.groupBy(log.matchAll(collectionLine), ([, heap]) => heap!)
-  // Other threads have heaps of their own, which are collected seldom.
-  const [main = []] = [...heaps.values()].sort((a, b) => b.length - a.length)
-  let grown = 0
-  for (const [i, [, , , before]] of main.entries()) if (i > 0) grown += Number(before) - Number(main[i - 1]![4])
-  // The first collection ends what is not measured: its share of the commits is left out.
-  const commits = (ACCOUNTS * EACH * ROUNDS * (main.length - 1)) / main.length
-  console.log(`| kB allocated | ${((grown * 1.024) / commits).toFixed(0)} |`)
-  console.log(`| commits for each collection | ${(commits / (main.length - 1)).toFixed(0)} |`)
+  const garbage = garbageIn(server.collections())
+  if (garbage === null) return console.log('| kB allocated | fewer than two collections |')
+  // What the first collection ends is not measured: its share of the commits is left out.
+  const commits = (ACCOUNTS * EACH * ROUNDS * garbage.collections) / (garbage.collections + 1)
+  console.log(`| kB allocated | ${(garbage.kilobytes / commits).toFixed(0)} |`)
+  console.log(`| commits for each collection | ${(commits / garbage.collections).toFixed(0)} |`)
 }
 
 interface Profile {
@@ -302,7 +315,7 @@ async function measureFunctions(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-profile-'))
   await using server = await startServer({}, ['--cpu-prof', '--cpu-prof-interval=250', `--cpu-prof-dir=${folder}`])
   const accounts = await makeAccounts(server)
-  await warmUp(server, accounts)
+  await warmUp(server.pid, () => writeAll(server, accounts))
   const startedAt = performance.now()
   for (let round = 0; round < ROUNDS; round++) await writeAll(server, accounts)
   const endedAt = performance.now()

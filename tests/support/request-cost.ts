@@ -1,6 +1,9 @@
 /** What requests cost a server that is a process of its own: processor time of its threads, and garbage. Linux only. */
 import { readdirSync, readFileSync } from 'node:fs'
 
+/** Settings of a server that is measured: in development it would also check its responses against the lexicons. */
+export const publicService = { SERVICE_DEVELOPMENT: 'false', SERVICE_PUBLIC_URL: 'https://localhost' }
+
 /** Microseconds that the threads of a process have run. */
 export interface ProcessorTime {
   /** The thread that runs JavaScript. */
