@@ -7,7 +7,7 @@
  *
  * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
  */
-import { decode, encode } from './cbor.ts'
+import { decode, encode, WrittenBytes } from './cbor.ts'
 import { Cid, CID_BYTES_LENGTH, cidText, hasCidPrefix, isBlockOf } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
@@ -26,17 +26,35 @@ const HEADER_VERSION = 1
 
 // Writing
 
-/** Returns a whole archive in one array, for the few blocks of a commit. */
-export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
-  const header = headerOf(root)
-  let length = header.length
-  for (const block of blocks) length += sectionLength(block)
-  const car = new Uint8Array(length)
-  car.set(header)
-  let at = header.length
-  for (const block of blocks) at = writeSection(car, at, block)
-  return car
+/** A whole archive of few blocks, which an event carries: it is written into the frame of the event directly. */
+export class SmallCar extends WrittenBytes {
+  readonly #header: Uint8Array
+  readonly #blocks: readonly Block[]
+  readonly length: number
+
+  constructor(root: Cid | null, blocks: readonly Block[]) {
+    super()
+    this.#header = headerOf(root)
+    this.#blocks = blocks
+    this.length = this.#header.length
+    for (const block of blocks) this.length += sectionLength(block)
+  }
+
+  override writeTo(target: Uint8Array, start: number): void {
+    target.set(this.#header, start)
+    let at = start + this.#header.length
+    for (const block of this.#blocks) at = writeSection(target, at, block)
+  }
+
+  get bytes(): Uint8Array {
+    const bytes = new Uint8Array(this.length)
+    this.writeTo(bytes, 0)
+    return bytes
+  }
 }
+
+/** Returns a whole archive of few blocks in one array. */
+export const carOf = (root: Cid | null, blocks: readonly Block[]): Uint8Array => new SmallCar(root, blocks).bytes
 
 /**
  * An archive as a stream of chunks near 64 KiB. A larger block, or larger framed sections, form a chunk of their own.
@@ -76,12 +94,23 @@ export async function* writeCar(roots: Roots, pages: Pages): AsyncGenerator<Uint
 const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(roots: Roots): Uint8Array {
-  const list = roots === null ? [] : Array.isArray(roots) ? roots : [roots]
-  const header = encode({ roots: list, version: HEADER_VERSION })
+  if (!(roots instanceof Cid)) return headerOfAll(roots ?? [])
+  const header = oneRoot.slice()
+  header.set(roots.bytes, oneRootAt)
+  return header
+}
+
+function headerOfAll(roots: readonly Cid[]): Uint8Array {
+  const header = encode({ roots: [...roots], version: HEADER_VERSION })
   const framed = new Uint8Array(varintLength(header.length) + header.length)
   framed.set(header, writeVarint(framed, 0, header.length))
   return framed
 }
+
+/** The header of nearly every archive, but for the CID, and where the CID is in it. */
+const noCid = new Uint8Array(CID_BYTES_LENGTH).fill(0xff)
+const oneRoot = headerOfAll([new Cid(noCid)])
+const oneRootAt = Buffer.from(oneRoot).indexOf(noCid)
 
 function sectionLength(block: Block): number {
   const length = CID_BYTES_LENGTH + block.bytes.length

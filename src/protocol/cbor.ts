@@ -18,6 +18,16 @@ export interface DataObject {
   [key: string]: Data
 }
 
+/** A byte string that is put together only when it is written, in the place where it belongs. For the encoder alone. */
+export abstract class WrittenBytes {
+  abstract readonly length: number
+  /** Writes exactly `length` bytes. Must not encode anything. */
+  abstract writeTo(target: Uint8Array, start: number): void
+}
+
+/** What the encoder takes. */
+export type Encodable = Data | WrittenBytes | Encodable[] | { [key: string]: Encodable }
+
 /** How deep lists and objects may nest, in levels: far more than any lexicon needs, far less than the stack allows. */
 export const MAX_DEPTH_LEVELS = 128
 
@@ -38,12 +48,12 @@ let out = Buffer.allocUnsafe(INITIAL_BYTES)
 let end = 0
 
 /** Encode one value. Throws `TypeError` for a value outside the data model, which is a bug of the caller. */
-export function encode(value: Data): Uint8Array {
+export function encode(value: Encodable): Uint8Array {
   return encodeSequence([value])
 }
 
 /** Encode values one after another, as in event frames. */
-export function encodeSequence(values: Data[]): Uint8Array {
+export function encodeSequence(values: readonly Encodable[]): Uint8Array {
   end = 0
   for (const value of values) writeValue(value, 0)
   const bytes = new Uint8Array(end)
@@ -66,7 +76,7 @@ function reserve(length: number): void {
   out = larger
 }
 
-function writeValue(value: Data, depth: number): void {
+function writeValue(value: Encodable, depth: number): void {
   switch (typeof value) {
     case 'string':
       return writeText(value)
@@ -83,6 +93,7 @@ function writeValue(value: Data, depth: number): void {
         out[end++] = simple.null
       } else if (value instanceof Cid) writeLink(value)
       else if (value instanceof Uint8Array) writeBytes(value)
+      else if (value instanceof WrittenBytes) writeLater(value)
       else if (depth >= MAX_DEPTH_LEVELS) throw new TypeError(`Nested deeper than ${MAX_DEPTH_LEVELS} levels`)
       else if (Array.isArray(value)) {
         writeHead(major.list, value.length)
@@ -148,6 +159,14 @@ function writeBytes(bytes: Uint8Array): void {
   end += bytes.length
 }
 
+function writeLater(bytes: WrittenBytes): void {
+  const { length } = bytes
+  writeHead(major.bytes, length)
+  reserve(length)
+  bytes.writeTo(out, end)
+  end += length
+}
+
 function writeLink(cid: Cid): void {
   reserve(LINK_LENGTH)
   out.set(linkHead, end)
@@ -155,12 +174,12 @@ function writeLink(cid: Cid): void {
   end += LINK_LENGTH
 }
 
-function writeMap(map: DataObject, depth: number): void {
+function writeMap(map: Record<string, Encodable>, depth: number): void {
   const keys = sortKeys(Object.keys(map))
   writeHead(major.map, keys.length)
   for (const key of keys) {
     writeText(key)
-    writeValue(map[key] as Data, depth)
+    writeValue(map[key] as Encodable, depth)
   }
 }
 

@@ -116,7 +116,7 @@ describe('a commit', () => {
   })
 
   test('carries each block once: itself first, its nodes and its records', async () => {
-    const { root, cids } = await blocksOf(first.car)
+    const { root, cids } = await blocksOf(first.car.bytes)
     expect(root).toBe(first.commit.cid.toString())
     expect(cids[0]).toBe(root)
     expect(new Set(cids).size).toBe(cids.length)
@@ -231,7 +231,7 @@ describe('interop commit proofs', () => {
       const read = (cid: Cid) => blocks.get(cid.toString()) ?? null
       const built = buildCommit({ did, rev: '3jzfcijpj2z2a' as Tid, prevData: root, writes, key, read }) as BuiltCommit
       expect(built.data.toString()).toBe(fixture.rootAfterCommit)
-      const carried = archivedBlocks(built.car).filter(({ cid }) => !cid.equals(value))
+      const carried = archivedBlocks(built.car.bytes).filter(({ cid }) => !cid.equals(value))
       const expected = [built.commit.cid.toString(), ...fixture.blocksInProof]
       expect(carried.map(({ cid }) => cid.toString()).toSorted()).toEqual(expected.toSorted())
       expect(await invertCommit(carOf(built.commit.cid, carried), built.ops)).toBe(fixture.rootBeforeCommit)
@@ -273,7 +273,7 @@ describe('every commit can be undone from its own blocks', () => {
         repo.write(pool.slice(0, random(pool.length)).map((path) => create(path)))
         for (let i = 0; i < commits; i++) {
           const built = repo.write(randomWrites(repo, pool, 1 + random(batch)))
-          expect(await invertCommit(built.car, built.ops)).toBe(String(built.prevData))
+          expect(await invertCommit(built.car.bytes, built.ops)).toBe(String(built.prevData))
         }
         const entries = [...repo.entries].toSorted(([a], [b]) => (a < b ? -1 : 1))
         expect(repo.data?.toString()).toBe(buildTree(entries, () => {}).toString())
@@ -307,7 +307,7 @@ describe('every commit can be undone from its own blocks', () => {
 
   /** Undo a commit with our own tree, which asks for no block outside the event either. */
   function undo({ car, data, ops }: BuiltCommit): Cid {
-    const carried = new Map(archivedBlocks(car).map(({ cid, bytes }) => [cid.toString(), bytes]))
+    const carried = new Map(archivedBlocks(car.bytes).map(({ cid, bytes }) => [cid.toString(), bytes]))
     const tree = new Mst(data, (cid) => carried.get(cid.toString()) ?? null)
     for (const { path, prev } of ops.toReversed()) {
       if (prev === null) tree.delete(path)

@@ -7,7 +7,7 @@
  *
  * Source: atproto "Repository", "Commit Objects"; "Data Synchronization", "Reliable Repository Synchronization".
  */
-import { type Block, carOf } from './car.ts'
+import { type Block, SmallCar } from './car.ts'
 import { decode, encode } from './cbor.ts'
 import { Cid, cidOfCbor } from './cid.ts'
 import { type Did, parseDid, parseTid, type Tid } from './identifiers.ts'
@@ -107,7 +107,7 @@ export interface BuiltCommit {
   /** Tree nodes that are no longer reachable. The caller decides about old records and the old commit. */
   removedNodes: Cid[]
   /** The CAR of the event, with the commit as its root. */
-  car: Uint8Array
+  car: SmallCar
 }
 
 export type CommitFault =
@@ -133,10 +133,11 @@ export function buildCommit({
 
   const tree = new Mst(prevData, read, cache)
   const ops: RepoOp[] = []
-  const paths = new Set<string>()
+  const paths = writes.length === 1 ? null : new Set<string>()
   for (const write of writes) {
     // One operation per path, because readers of the event could not invert two.
-    if (paths.size === paths.add(write.path).size) return { ok: false, error: 'DuplicatePath', path: write.path }
+    if (paths !== null && paths.size === paths.add(write.path).size)
+      return { ok: false, error: 'DuplicatePath', path: write.path }
     const current = tree.get(write.path)
     const fault = checkWrite(write, current)
     if (fault !== null) return fault
@@ -152,7 +153,7 @@ export function buildCommit({
 
   const { root: data, created: nodes, removed: removedNodes } = tree.flush()
   const commit = signCommit(unsignedCommit(did, rev, data), key)
-  const car = carOf(commit.cid, eventBlocks(tree, { commit, nodes, writes, read }))
+  const car = new SmallCar(commit.cid, eventBlocks(tree, { commit, nodes, writes, read }))
   if (car.length > MAX_EVENT_BYTES) return { ok: false, error: 'EventTooLarge', limit: MAX_EVENT_BYTES }
   return { ok: true, commit, data, prevData, ops, nodes, removedNodes, car }
 }
@@ -175,20 +176,22 @@ interface EventParts {
 
 /** The commit, new nodes from the root down, older covering nodes, and records, each once. */
 function eventBlocks(tree: Mst, { commit, nodes, writes, read }: EventParts): Block[] {
-  const blocks = new Map<string, Block>()
-  const add = (block: Block): unknown => blocks.set(block.cid.toString(), block)
-  add(commit)
-  for (let i = nodes.length - 1; i >= 0; i--) add(nodes[i] as Block)
+  const blocks = [commit]
+  for (let i = nodes.length - 1; i >= 0; i--) blocks.push(nodes[i] as Block)
+  const known = writes.length === 1 ? null : new Set(blocks.map(({ cid }) => cid.toString()))
+  /** Of a single write there are a dozen blocks at most, among which one is found sooner than in a set. */
+  const isNew = (cid: Cid): boolean =>
+    known === null ? !blocks.some((block) => block.cid.equals(cid)) : known.size < known.add(cid.toString()).size
   for (const write of writes) {
     // An update moves no key: the new nodes already contain its path.
     const covering = write.action === 'update' ? tree.path(write.path) : tree.coveringProof(write.path)
     for (const cid of covering) {
-      if (blocks.has(cid.toString())) continue
+      if (!isNew(cid)) continue
       const bytes = read(cid)
       if (bytes === null) throw new MissingBlock(cid)
-      add({ cid, bytes })
+      blocks.push({ cid, bytes })
     }
   }
-  for (const write of writes) if (write.action !== 'delete') add(write.record)
-  return [...blocks.values()]
+  for (const write of writes) if (write.action !== 'delete' && isNew(write.record.cid)) blocks.push(write.record)
+  return blocks
 }

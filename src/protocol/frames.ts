@@ -7,7 +7,15 @@
  *
  * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
  */
-import { type DataObject, encode, encodeSequence, mapHead, sortKeys } from './cbor.ts'
+import {
+  type DataObject,
+  type Encodable,
+  encode,
+  encodeSequence,
+  mapHead,
+  sortKeys,
+  type WrittenBytes,
+} from './cbor.ts'
 import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
 import { wireTime, type Did, type Handle, type Millis, type Tid } from './identifiers.ts'
@@ -24,7 +32,7 @@ export type RepoEvent =
       /** The previous revision; null for the first commit. */
       since: Tid | null
       /** CAR with the commit as its root. */
-      blocks: Uint8Array
+      blocks: Uint8Array | WrittenBytes
       ops: readonly RepoOp[]
       /** Root of the tree before this commit; null for the first commit. */
       prevData: Cid | null
@@ -38,10 +46,10 @@ export type EventType = RepoEvent['type']
 
 /** Encodes an event. Its time is when it was sequenced, in RFC 3339 and UTC. */
 export function eventFrame(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
-  return encodeSequence([
-    { op: 1, t: `#${event.type}` },
-    { seq, time: wireTime(sequencedAt), ...bodyFields(event) },
-  ])
+  const body = bodyFields(event)
+  body['seq'] = seq
+  body['time'] = wireTime(sequencedAt)
+  return encodeSequence([{ op: 1, t: `#${event.type}` }, body])
 }
 
 /** Encodes an event as another server has stored it: `body` lacks number and time only. */
@@ -51,22 +59,23 @@ export const storedEventFrame = (type: EventType, body: DataObject, seq: number,
     { ...body, seq, time: wireTime(sequencedAt) },
   ])
 
-function bodyFields(event: RepoEvent): DataObject {
+function bodyFields(event: RepoEvent): Record<string, Encodable> {
   switch (event.type) {
     case 'commit': {
       const { did, commit, rev, since, blocks, ops, prevData } = event
-      const known = {
-        repo: did,
-        commit,
+      const fields: Record<string, Encodable> = {
+        ops: ops.map(opFields),
         rev,
+        repo: did,
+        blobs: [],
         since,
         blocks,
-        ops: ops.map(opFields),
+        commit,
         rebase: false,
         tooBig: false,
-        blobs: [],
       }
-      return prevData === null ? known : { ...known, prevData }
+      if (prevData !== null) fields['prevData'] = prevData
+      return fields
     }
     case 'sync':
       return { did: event.did, rev: event.rev, blocks: event.blocks }

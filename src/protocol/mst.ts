@@ -10,6 +10,7 @@
  *
  * Source: atproto "Repository", "MST Structure" and "Repository Diffs".
  */
+import { SmallMap } from '../base/small-map.ts'
 import { type Block } from './car.ts'
 import { type Cid, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
@@ -55,7 +56,7 @@ export class Mst {
   readonly #cache: NodeCache
   #root: Cid | MstNode
   /** Nodes of the last flushed tree that have been opened for change since. */
-  readonly #opened = new Map<string, Cid>()
+  readonly #opened = new SmallMap<Cid>()
 
   /** The tree with this root, or a new one if `root` is null. */
   constructor(root: Cid | null, read: BlockReader, cache: NodeCache = new Map()) {
@@ -176,7 +177,7 @@ export class Mst {
     const created: Block[] = []
     const root = this.#flush(this.#root, created)
     this.#root = root
-    const removed = [...this.#opened.values()]
+    const removed = this.#opened.values()
     this.#opened.clear()
     return { root, created, removed }
   }

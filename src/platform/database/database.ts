@@ -364,9 +364,19 @@ export async function* inPages<Place, Row extends Place>(
 export async function together<Results extends readonly unknown[]>(
   ...statements: { readonly [I in keyof Results]: Promise<Results[I]> }
 ): Promise<Results> {
-  const outcomes = await Promise.allSettled(statements)
-  return outcomes.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason
-    return outcome.value as unknown
-  }) as unknown as Results
+  // One that fails while another is waited for is no unhandled rejection.
+  for (const statement of statements) statement.catch(reportedBelow)
+  const results: unknown[] = []
+  let fault: { error: unknown } | null = null
+  for (const statement of statements) {
+    try {
+      results.push(await statement)
+    } catch (error) {
+      fault ??= { error }
+    }
+  }
+  if (fault !== null) throw fault.error
+  return results as unknown as Results
 }
+
+const reportedBelow = () => undefined

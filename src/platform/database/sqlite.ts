@@ -99,10 +99,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   )
   queue.hold = () => snapshots.hold(queue.version)
 
-  const reads: Reader = {
-    all: async <Row>(query: Sql) => reader.all<Row>(query),
-    get: async <Row>(query: Sql) => reader.get<Row>(query),
-  }
+  const reads = readerOf(reader)
 
   const ended = new AbortController()
   return {
@@ -181,6 +178,20 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       follower?.onClosed()
       queue.unfollow()
     },
+  }
+}
+
+const readerOf = (source: Pick<Prepared, 'all' | 'get'>): Reader => ({
+  all: <Row>(query: Sql) => answered(() => source.all<Row>(query)),
+  get: <Row>(query: Sql) => answered(() => source.get<Row>(query)),
+})
+
+/** What `async` would do, for much less: the engine makes no function that could be resumed. */
+function answered<T>(work: () => T): Promise<T> {
+  try {
+    return Promise.resolve(work())
+  } catch (error) {
+    return Promise.reject(error as Error)
   }
 }
 
@@ -385,11 +396,7 @@ class Snapshots {
     prepared.command('BEGIN')
     // SQLite fixes the visible state at the first statement, and others may come in before that.
     prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
-    const reader: Reader = {
-      all: async <Row>(query: Sql) => prepared.all<Row>(query),
-      get: async <Row>(query: Sql) => prepared.get<Row>(query),
-    }
-    return { prepared, version, reader, users: 0 }
+    return { prepared, version, reader: readerOf(prepared), users: 0 }
   }
 
   #end(snapshot: Snapshot): void {
@@ -461,9 +468,8 @@ class WriterQueue {
     this.#log = new WriteAheadLog(path)
     this.#checkpointer = new Checkpointer(path)
     this.#tx = {
-      all: async <Row>(query: Sql) => writer.all<Row>(query),
-      get: async <Row>(query: Sql) => writer.get<Row>(query),
-      run: async (query) => writer.run(query),
+      ...readerOf(writer),
+      run: (query) => answered(() => writer.run(query)),
       afterCommit: (act) => void this.#afterCommit.push(act),
       turn: () => this.#turn(),
       known: new Map(),
@@ -576,9 +582,9 @@ class WriterQueue {
     }
     counters.commits++
     this.fault = null
-    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor
-    // the process.
-    for (const act of this.#afterCommit) void Promise.resolve().then(act)
+    // Called before the members continue.
+    const acts = this.#afterCommit
+    void Promise.resolve().then(() => callAll(acts))
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
@@ -689,6 +695,17 @@ class WriterQueue {
       this.#afterCommit.length = others
       this.#tx.known.clear()
       return { ok: false, error }
+    }
+  }
+}
+
+/** An error in one becomes an unhandled rejection; it ends neither the others nor the process. */
+function callAll(acts: readonly (() => void)[]): void {
+  for (const act of acts) {
+    try {
+      act()
+    } catch (error) {
+      void Promise.reject(error as Error)
     }
   }
 }

@@ -4,6 +4,7 @@
  * Documents are parsed on first use, and checks are compiled one by one as they are used. Every check takes the JSON
  * form of a value (see `schema.ts`) and returns an outcome; none throws on bad input.
  */
+import { SmallMap } from '../../base/small-map.ts'
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'
 import type { LexMethods, LexRecords } from './generated/types.ts'
@@ -138,15 +139,12 @@ export function decodeParams<M extends MethodName>(
     }
   }
   if (faults.length > 0) return { ok: false, message: `Invalid ${nsid} params: ${faults.join(', ')}` }
-  for (const [name, found] of texts) setOwn<unknown>(values, name, found.length === 1 ? found[0] : found)
+  for (const [name, found] of texts.entries()) setOwn<unknown>(values, name, found.length === 1 ? found[0] : found)
   return { ok: true, value: values as LexMethods[M]['params'] }
 }
 
-function groupByName(
-  query: Iterable<readonly [name: string, text: string]>,
-  looseArrays: boolean,
-): Map<string, string[]> {
-  const texts = new Map<string, string[]>()
+function groupByName(query: Iterable<readonly [name: string, text: string]>, looseArrays: boolean): SmallMap<string[]> {
+  const texts = new SmallMap<string[]>()
   for (const [key, text] of query) {
     if (text === '') continue
     const name = looseArrays ? key.replace(/\[\d*\]$/, '') : key

@@ -35,6 +35,7 @@ const mismatch = (name: string, what: string, stored: string | number, given: st
 
 /** Refuses with `BlobNotFound`, `InvalidMimeType` or `InvalidSize`. Runs no statement if nothing changes. */
 export async function applyBlobChanges(tx: Tx, { did, rev, now, replaced, added }: BlobChanges): Promise<void> {
+  if (replaced.length === 0 && added.length === 0) return
   const dropped = replaced.length === 0 ? [] : await deleteReferences(tx, did, replaced)
   if (added.length > 0) {
     const claimed = await claimBlobs(tx, did, unique(added.map(({ cid }) => cid)))

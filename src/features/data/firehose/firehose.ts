@@ -48,12 +48,14 @@ export type { RepoEvent } from '../../../protocol/frames.ts'
  * Call it last in the transaction. An `#account` event with status `deleted` deletes the account's earlier events.
  */
 export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
-  const { db, metrics } = ctx
-  tx.afterCommit(() => {
-    for (const { type } of events) metrics.count('firehose_events_total', { frame: type })
-  })
-  if (db.cluster === null) await appendNumbered(ctx, tx, events)
-  else await leaveToSequencer(ctx, db.cluster, tx, events)
+  const { cluster } = ctx.db
+  if (cluster === null) return appendNumbered(ctx, tx, events)
+  tx.afterCommit(() => count(ctx, events))
+  await leaveToSequencer(ctx, cluster, tx, events)
+}
+
+function count({ metrics }: Context, events: readonly RepoEvent[]): void {
+  for (const { type } of events) metrics.count('firehose_events_total', { frame: type })
 }
 
 async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
@@ -68,6 +70,7 @@ async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]
   }
   await insertEvents(tx, rows)
   tx.afterCommit(() => {
+    count(ctx, events)
     tailOf(ctx).take(rows)
     crawlersOf(ctx).announce()
   })

@@ -6,7 +6,7 @@
  * Because every commit reads and rewrites them, they are not unpacked: a change copies the unchanged bytes in as few
  * pieces as possible.
  */
-import { Cid, CID_BYTES_LENGTH, isAt } from '../../../protocol/cid.ts'
+import { Cid, cidAt, CID_BYTES_LENGTH, isAt } from '../../../protocol/cid.ts'
 import type { Block } from '../../../protocol/car.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
@@ -36,16 +36,16 @@ interface Place {
 export class FreshNodes {
   static readonly none = new FreshNodes(new Uint8Array([VERSION, 0, 0, 0]))
 
-  readonly #bytes: Buffer
+  readonly #bytes: Uint8Array
 
   /** Throws `Malformed` if the version is unknown. */
   constructor(readonly packed: Uint8Array) {
     if (packed[0] !== VERSION) throw new Malformed(`packed nodes of version ${packed[0]} instead of ${VERSION}`)
-    this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length)
+    this.#bytes = packed
   }
 
   get staleCount(): number {
-    return this.#bytes.readUIntBE(VERSION_BYTES, COUNT_BYTES)
+    return numberAt(this.#bytes, VERSION_BYTES, COUNT_BYTES)
   }
 
   get #nodesStart(): number {
@@ -53,7 +53,7 @@ export class FreshNodes {
   }
 
   #endOf(start: number): number {
-    return start + NODE_HEAD_BYTES + this.#bytes.readUInt32BE(start + NODE_HEAD_BYTES - LENGTH_BYTES)
+    return start + NODE_HEAD_BYTES + numberAt(this.#bytes, start + NODE_HEAD_BYTES - LENGTH_BYTES, LENGTH_BYTES)
   }
 
   #place(cid: Cid): Place | null {
@@ -67,16 +67,12 @@ export class FreshNodes {
     return null
   }
 
-  #cidBytes(start: number): Uint8Array {
-    return this.#bytes.subarray(start + REV_BYTES, start + REV_BYTES + CID_BYTES_LENGTH)
-  }
-
   #node({ start, end }: Place): RevisedBlock {
-    const rev = this.#bytes.toString('latin1', start, start + REV_BYTES) as Tid
-    return { rev, cid: new Cid(this.#cidBytes(start)), bytes: this.#bytes.subarray(start + NODE_HEAD_BYTES, end) }
+    const rev = latin1At(this.#bytes, start, REV_BYTES) as Tid
+    return { rev, cid: cidAt(this.#bytes, start + REV_BYTES), bytes: this.#bytes.slice(start + NODE_HEAD_BYTES, end) }
   }
 
-  /** Returns the node, which shares memory with `packed`; null if it is not fresh. */
+  /** Returns the node; null if it is not fresh. */
   get(cid: Cid): RevisedBlock | null {
     const place = this.#place(cid)
     return place && this.#node(place)
@@ -96,8 +92,7 @@ export class FreshNodes {
   /** CIDs of nodes in `repo_node` that are no longer in the tree. */
   get stale(): Cid[] {
     return Array.from({ length: this.staleCount }, (_, i) => {
-      const start = HEAD_BYTES + i * CID_BYTES_LENGTH
-      return new Cid(this.#bytes.subarray(start, start + CID_BYTES_LENGTH))
+      return cidAt(this.#bytes, HEAD_BYTES + i * CID_BYTES_LENGTH)
     })
   }
 
@@ -131,19 +126,19 @@ export class FreshNodes {
     let length = source.length + stale.length * CID_BYTES_LENGTH
     for (const { start, end } of gone) length -= end - start
     for (const { bytes } of created) length += NODE_HEAD_BYTES + bytes.length
-    const target = Buffer.allocUnsafe(length)
-    let at = source.copy(target, 0, 0, this.#nodesStart)
-    target.writeUIntBE(this.staleCount + stale.length, VERSION_BYTES, COUNT_BYTES)
+    const target = new Uint8Array(length)
+    let at = copy.call(source, target, 0, 0, this.#nodesStart)
+    writeNumber(target, VERSION_BYTES, COUNT_BYTES, this.staleCount + stale.length)
     for (const cid of stale) {
       target.set(cid.bytes, at)
       at += CID_BYTES_LENGTH
     }
     let from = this.#nodesStart
     for (const { start, end } of gone) {
-      at += source.copy(target, at, from, start)
+      at += copy.call(source, target, at, from, start)
       from = end
     }
-    at += source.copy(target, at, from)
+    at += copy.call(source, target, at, from, source.length)
     for (const { cid, bytes } of created) at = writeNode(target, at, rev, cid, bytes)
     return target
   }
@@ -174,12 +169,42 @@ export function readableNodes(packed: Uint8Array): RevisedBlock[] {
   }
 }
 
-function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8Array): number {
-  target.write(rev, at, 'latin1')
+function writeNode(target: Uint8Array, at: number, rev: Tid, cid: Cid, block: Uint8Array): number {
+  for (let i = 0; i < REV_BYTES; i++) target[at + i] = rev.charCodeAt(i)
   target.set(cid.bytes, at + REV_BYTES)
-  target.writeUInt32BE(block.length, at + NODE_HEAD_BYTES - LENGTH_BYTES)
+  writeNumber(target, at + NODE_HEAD_BYTES - LENGTH_BYTES, LENGTH_BYTES, block.length)
   target.set(block, at + NODE_HEAD_BYTES)
   return at + NODE_HEAD_BYTES + block.length
+}
+
+/**
+ * Copies a part of an array to another one, without a view of it: for a view, the engine first moves the array to memory
+ * that can be shared.
+ */
+const copy = Buffer.prototype.copy as (
+  this: Uint8Array,
+  target: Uint8Array,
+  targetStart: number,
+  start: number,
+  end: number,
+) => number
+
+/** A number in `count` bytes, the highest first. Throws `RangeError` beyond the end, where damaged nodes may lead. */
+function numberAt(bytes: Uint8Array, start: number, count: number): number {
+  if (start + count > bytes.length) throw new RangeError('packed nodes end early')
+  let number = 0
+  for (let i = start; i < start + count; i++) number = number * 256 + (bytes[i] as number)
+  return number
+}
+
+function writeNumber(bytes: Uint8Array, start: number, count: number, number: number): void {
+  for (let i = start + count - 1, rest = number; i >= start; i--, rest >>>= 8) bytes[i] = rest
+}
+
+function latin1At(bytes: Uint8Array, start: number, length: number): string {
+  let text = ''
+  for (let i = start; i < start + length; i++) text += String.fromCharCode(bytes[i] as number)
+  return text
 }
 
 /** Four bytes of the digest, as a number for a quick comparison. */

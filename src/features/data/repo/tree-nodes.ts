@@ -7,6 +7,7 @@
  */
 import { perContext } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { SmallMap } from '../../../base/small-map.ts'
 import type { Block } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../../protocol/commit.ts'
@@ -92,8 +93,9 @@ const keylessRoot = (): never => {
 }
 
 class LoadedNodes implements NodeCache {
-  readonly #nodes = new Map<string, MstNode>()
-  readonly #blocks = new Map<string, Uint8Array>()
+  readonly #nodes = new SmallMap<MstNode>()
+  /** Most commits fetch none. */
+  #blocks: Map<string, Uint8Array> | null = null
 
   constructor(
     readonly stored: StoredNodes,
@@ -116,7 +118,7 @@ class LoadedNodes implements NodeCache {
 
   block(cid: Cid): Uint8Array | null {
     const text = cid.toString()
-    const block = this.#blocks.get(text)
+    const block = this.#blocks?.get(text)
     if (block !== undefined) return block
     const node = this.get(text)
     return node === undefined ? null : node.block
@@ -124,7 +126,8 @@ class LoadedNodes implements NodeCache {
 
   /** Throws `Malformed` if a node is missing, which means that the tree is damaged. */
   async fetch(cids: readonly Cid[]): Promise<void> {
-    for (const { cid, bytes } of await readBlocks(this.stored, cids)) this.#blocks.set(cid.toString(), bytes)
+    const blocks = (this.#blocks ??= new Map())
+    for (const { cid, bytes } of await readBlocks(this.stored, cids)) blocks.set(cid.toString(), bytes)
   }
 
   /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
@@ -174,7 +177,7 @@ class LoadedNodes implements NodeCache {
 
   #decode(cid: Cid, layer: number | null): MstNode {
     const text = cid.toString()
-    const node = decoded(this.#blocks.get(text)!, layer)
+    const node = decoded(this.#blocks!.get(text)!, layer)
     this.set(text, node)
     return node
   }
