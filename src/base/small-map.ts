@@ -1,6 +1,6 @@
 /**
- * A map for a handful of entries, most of the time. A `Map` takes more than a kilobyte as soon as it has one entry; this
- * one searches two lists while they are short, and becomes a `Map` when they are not.
+ * A map for a handful of entries, most of the time. A `Map` takes more than a kilobyte as soon as it has one entry;
+ * this one searches two lists while they are short, and becomes a `Map` when they are not.
  */
 
 /** Up to this many entries are searched one by one. */

@@ -86,6 +86,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/repo/commits.test.ts',
   'tests/features/repo/framed-blocks.test.ts',
   'tests/features/repo/fresh-nodes.test.ts',
+  'tests/features/repo/record-room.test.ts',
   'tests/features/repo/unlisted-records.test.ts',
   'tests/features/repo/records.test.ts',
   'tests/features/repo/repository-size.test.ts',

@@ -8,8 +8,8 @@
  * after the runtime has stopped compiling: figures of a machine that also does other work are too high, never too low.
  * Garbage does not depend on the machine. `--only` leaves out rows without the text; `--functions` writes a profile.
  *
- * With one reader, what the main thread does not take is nearly all the reader's: the two of them answer as many requests
- * as the busier one can, if the clients run elsewhere.
+ * With one reader, what the main thread does not take is nearly all the reader's: the two of them answer as many
+ * requests as the busier one can, if the clients run elsewhere.
  *
  * The service that requests are forwarded to is in the process of the clients, compresses its pages as AppViews do, and
  * has indexed all that callers wrote. Other responses are not compressed.

@@ -178,8 +178,8 @@ function writeNode(target: Uint8Array, at: number, rev: Tid, cid: Cid, block: Ui
 }
 
 /**
- * Copies a part of an array to another one, without a view of it: for a view, the engine first moves the array to memory
- * that can be shared.
+ * Copies a part of an array to another one, without a view of it: for a view, the engine first moves the array to
+ * memory that can be shared.
  */
 const copy = Buffer.prototype.copy as (
   this: Uint8Array,

@@ -105,8 +105,8 @@ const filler = new Uint8Array(Math.floor(ROOM_BYTES / FILLERS) - ROW_BYTES)
 const noCid = new Uint8Array()
 
 /**
- * Makes room on the page behind a new record for those that follow it, now and then: `count` is that of new records. For
- * SQLite alone, and for records at the end of their collection.
+ * Makes room on the page behind a new record for those that follow it, now and then: `count` is that of new records.
+ * For SQLite alone, and for records at the end of their collection.
  *
  * When a page is full, SQLite evens it out with its neighbours, which are full as well, and changes four or five pages.
  * The next two records fill the page again. Fillers that exist for a moment have all of them evened out as if the next
