@@ -35,7 +35,7 @@ test('a moderator notes, postpones, decides and answers, and what strangers wrot
   expect((await report(bob.did, HOSTILE)).status).toBe(200)
   const browser = await signedIn(mona)
   const list = await browser.open('/admin/cases')
-  expect(list.body).toContain('1 cases wait')
+  expect(list.body).toContain('1 case waits')
   const id = idIn(list.body)
   const page = async () => (await browser.open(`/admin/case?id=${id}`)).body as string
   const act = async (name: string, fields: Record<string, string>) => {

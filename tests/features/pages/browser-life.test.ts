@@ -171,6 +171,23 @@ describe('two accounts in one browser', () => {
     pds.clock.advance({ days: 1 })
     expect(await view(browser)).toBe(lea.did)
   })
+
+  test('one that was to stay is known by its name when the other signs in, until its thirty days are over', async () => {
+    const [una, val] = [await createAccount(pds, 'una'), await createAccount(pds, 'val')]
+    const { browser } = await enter(una, { stays: true })
+    pds.clock.advance({ days: 8 })
+    await enter(val, { stays: true, browser })
+    const target = async () => (await browser.open(`/account?account=${una.did}`)).headers.get('location')
+    expect(await target()).toBe(`/account/sign-in?identifier=${una.handle}`)
+    pds.clock.advance({ days: 6 })
+    await view(browser)
+    pds.clock.advance({ days: 6 })
+    await view(browser)
+    pds.clock.advance({ days: 6 })
+    expect(await view(browser)).toBe(val.did)
+    pds.clock.advance({ days: 5 })
+    expect(await target()).toBe('/account/sign-in')
+  })
 })
 
 test('the account page and operators are told when each browser is signed out', async () => {

@@ -407,7 +407,7 @@ const codesPage = (call: PageCall, { account }: Holder, codes: readonly string[]
     <p class="quiet">${texts.newCodesUse}</p>
   </div>
   <p class="note warn">${texts.newCodesOnce}</p>
-  <ul class="findings">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
+  <ul class="findings codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
   <p class="links"><a href="${urlOf(account)}">${texts.codesKept}</a></p>
 </section>`,
   })

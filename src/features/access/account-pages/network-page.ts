@@ -44,7 +44,7 @@ const row = ({ name, state, text }: Link, remedy: Phrase): Html => html`
 <li>
   <div class="body">
     <strong>${texts[state]({ name: found(sentence(name)) })}</strong>
-    <small>${found(text)}</small>
+    <small>${found(sentence(text))}</small>
     ${state !== 'ok' && html`<small>${remedy}</small>`}
   </div>
 </li>`

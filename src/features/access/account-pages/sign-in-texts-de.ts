@@ -10,8 +10,7 @@ export const signInGerman = {
   lostWallet: 'Wallet verloren?',
   walletInstead: 'Stattdessen deine Wallet verwenden',
   againTitle: 'Noch einmal anmelden',
-  againLead:
-    'Du hast dich vor mehr als einer Woche mit {account} angemeldet. Bitte bestätige es noch einmal in deiner Wallet.',
+  againLead: 'Um als {account} weiterzumachen, bestätige es bitte noch einmal in deiner Wallet.',
   useWallet: 'Deine Wallet verwenden',
   otherAccount: 'Mit einem anderen Konto anmelden',
   walletTitle: 'Mit deiner Wallet anmelden',

@@ -10,7 +10,7 @@ export const signInSpanish = {
   lostWallet: '¿Has perdido tu cartera?',
   walletInstead: 'Usar tu cartera',
   againTitle: 'Vuelve a iniciar sesión',
-  againLead: 'Iniciaste sesión en {account} hace más de una semana. Apruébalo de nuevo en tu cartera.',
+  againLead: 'Para continuar como {account}, apruébalo de nuevo en tu cartera.',
   useWallet: 'Usar tu cartera',
   otherAccount: 'Iniciar sesión en otra cuenta',
   walletTitle: 'Inicia sesión con tu cartera',

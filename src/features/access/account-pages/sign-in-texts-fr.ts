@@ -10,8 +10,7 @@ export const signInFrench = {
   lostWallet: 'Portefeuille perdu ?',
   walletInstead: 'Utiliser votre portefeuille',
   againTitle: 'Se reconnecter',
-  againLead:
-    'Vous vous êtes connecté à {account} il y a plus d’une semaine. Veuillez l’approuver à nouveau dans votre portefeuille.',
+  againLead: 'Pour continuer en tant que {account}, veuillez l’approuver à nouveau dans votre portefeuille.',
   useWallet: 'Utiliser votre portefeuille',
   otherAccount: 'Se connecter à un autre compte',
   walletTitle: 'Se connecter avec votre portefeuille',

@@ -10,7 +10,7 @@ export const signInJapanese = {
   lostWallet: 'ウォレットをなくしましたか？',
   walletInstead: '代わりにウォレットを使う',
   againTitle: 'もう一度ログイン',
-  againLead: '{account} へのログインから1週間以上が経ちました。ウォレットでもう一度承認してください。',
+  againLead: '{account} として続けるには、ウォレットでもう一度承認してください。',
   useWallet: 'ウォレットを使う',
   otherAccount: '別のアカウントにログイン',
   walletTitle: 'ウォレットでログイン',

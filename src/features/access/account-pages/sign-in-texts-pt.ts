@@ -10,7 +10,7 @@ export const signInBrazilian = {
   lostWallet: 'Perdeu sua carteira?',
   walletInstead: 'Usar sua carteira',
   againTitle: 'Entre de novo',
-  againLead: 'Você entrou em {account} há mais de uma semana. Aprove de novo na sua carteira.',
+  againLead: 'Para continuar como {account}, aprove de novo na sua carteira.',
   useWallet: 'Usar sua carteira',
   otherAccount: 'Entrar em outra conta',
   walletTitle: 'Entrar com sua carteira',

@@ -14,7 +14,7 @@ export const signInTexts = textTable(
     lostWallet: 'Lost your wallet?',
     walletInstead: 'Use your wallet instead',
     againTitle: 'Sign in again',
-    againLead: 'You signed in to {account} more than a week ago. Please approve it in your wallet again.',
+    againLead: 'To continue as {account}, please approve it in your wallet again.',
     useWallet: 'Use your wallet',
     otherAccount: 'Sign in to another account',
     walletTitle: 'Sign in with your wallet',

@@ -71,7 +71,7 @@ function consentRow(
     ${openedWith !== null && html`<small>${texts.with({ program: programPhrase(openedWith) })}</small>`}
     ${network !== null && html`<small>${texts.network({ network })}</small>`}
     ${webOrigin !== null && webOrigin !== publicUrl && html`<small>${texts.begunOn({ origin: webOrigin })}</small>`}
-    <small>${texts.code({ code: userCode })}</small>
+    <small>${texts.code({ code: html`<span class="whole">${userCode}</span>` })}</small>
   </div>
   ${accountForm(view, 'wallet/requests', html`${hidden({ id: requestId })}<button class="small danger" aria-label="${texts.denySignIn({ name, code: userCode })}">${texts.deny}</button>`)}
 </li>`

@@ -5,7 +5,7 @@ export const fieldGerman = {
   newPasswordHint: 'Mindestens {chars} Zeichen. Ein Passwortmanager kann eines für dich erzeugen.',
   code: 'Code aus der E-Mail',
   remember: 'In diesem Browser angemeldet bleiben',
-  rememberHint: 'Nur auf deinem eigenen Gerät: höchstens 30 Tage, und nicht länger als 7 Tage ohne Nutzung.',
+  rememberHint: 'Höchstens 30 Tage. Nicht auf einem geteilten Gerät.',
   handle: 'Handle',
   email: 'E-Mail-Adresse',
   chooseAccount: 'Konto auswählen',

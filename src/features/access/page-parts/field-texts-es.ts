@@ -5,7 +5,7 @@ export const fieldSpanish = {
   newPasswordHint: 'Al menos {chars} caracteres. Un gestor de contraseñas puede generar una por ti.',
   code: 'Código del correo',
   remember: 'Mantener la sesión iniciada en este navegador',
-  rememberHint: 'Solo en un dispositivo tuyo: 30 días como máximo, y no más de 7 días sin uso.',
+  rememberHint: '30 días como máximo. No en un dispositivo compartido.',
   handle: 'Nombre de usuario',
   email: 'Correo electrónico',
   chooseAccount: 'Elige una cuenta',

@@ -5,7 +5,7 @@ export const fieldFrench = {
   newPasswordHint: 'Au moins {chars} caractères. Un gestionnaire de mots de passe peut en générer un pour vous.',
   code: 'Code reçu par e-mail',
   remember: 'Rester connecté dans ce navigateur',
-  rememberHint: 'Uniquement sur votre propre appareil : 30 jours au plus, et pas plus de 7 jours sans utilisation.',
+  rememberHint: '30 jours au plus. Pas sur un appareil partagé.',
   handle: 'Pseudo',
   email: 'Adresse e-mail',
   chooseAccount: 'Choisissez un compte',

@@ -5,7 +5,7 @@ export const fieldJapanese = {
   newPasswordHint: '{chars}文字以上。パスワードマネージャーで生成することもできます。',
   code: 'メールに記載のコード',
   remember: 'このブラウザーでログインしたままにする',
-  rememberHint: 'ご自身のデバイスでのみお使いください。最長30日間で、7日間使わないと終了します。',
+  rememberHint: '最長30日間。共有のデバイスでは使わないでください。',
   handle: 'ハンドル',
   email: 'メールアドレス',
   chooseAccount: 'アカウントを選択',

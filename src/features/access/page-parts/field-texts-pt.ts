@@ -5,7 +5,7 @@ export const fieldBrazilian = {
   newPasswordHint: 'Pelo menos {chars} caracteres. Um gerenciador de senhas pode gerar uma para você.',
   code: 'Código do e-mail',
   remember: 'Continuar conectado neste navegador',
-  rememberHint: 'Somente em um dispositivo seu: por até 30 dias, e não mais de 7 dias sem uso.',
+  rememberHint: 'Por até 30 dias. Não em um dispositivo compartilhado.',
   handle: 'Nome de usuário',
   email: 'Endereço de e-mail',
   chooseAccount: 'Escolha uma conta',

@@ -9,7 +9,7 @@ export const fieldTexts = textTable(
     newPasswordHint: 'At least {chars} characters. A password manager can generate one for you.',
     code: 'Code from the email',
     remember: 'Stay signed in on this browser',
-    rememberHint: 'Only on a device of your own: for 30 days at most, and no longer than 7 days without use.',
+    rememberHint: 'For 30 days at most. Not on a shared device.',
     handle: 'Handle',
     email: 'Email address',
     chooseAccount: 'Choose an account',

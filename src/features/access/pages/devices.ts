@@ -66,6 +66,9 @@ function endsOf(signIn: SignIn): { unused: Millis; last: Millis } {
 }
 
 const isAlive = (signIn: SignIn, now: Millis): boolean => endsOf(signIn).unused > now
+/** Whether the browser knows the account: one that was to stay is asked to sign in again by its name. */
+const isKnown = (signIn: SignIn, now: Millis): boolean =>
+  isAlive(signIn, now) || (signIn.isRemembered && endsOf(signIn).last > now)
 
 export interface SignedIn {
   account: Account
@@ -192,7 +195,7 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const now = ctx.clock.now()
   const program = programIn(exchange)
   const signIns = await signInsOf(ctx.db, { tokenHash, program }, now)
-  const known = signIns.filter((one) => isAlive(one, now) || one.isRemembered)
+  const known = signIns.filter((one) => isKnown(one, now))
   const found = await Promise.all(known.map((one) => signedInOf(ctx, tokenHash, one)))
   const shown = found.flatMap((one) => one ?? [])
   if (shown.length === 0) return null
@@ -282,7 +285,7 @@ export function entryOf(
     async keep(tx, did) {
       const known = before ? await signInsOf(tx, { tokenHash: before, program }, now) : []
       const first = known.find((one) => one.did === did && one.openedAt !== null) ?? origin
-      const others = known.filter((one) => one.did !== did && isAlive(one, now))
+      const others = known.filter((one) => one.did !== did && isKnown(one, now))
       const own = { ...first, did, signedInAt: now, passedFactor, usedAt: now, isRemembered: remember }
       const signIns = [own, ...others].slice(0, MAX_ACCOUNTS)
       const lasting = signIns.filter((one) => one.isRemembered)

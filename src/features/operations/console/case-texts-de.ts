@@ -1,5 +1,8 @@
 export const caseRoomGerman = {
-  waitingCases: '{waiting} Fälle warten auf eine Entscheidung, davon sind {overdue} überfällig.',
+  waitingCases: {
+    one: '{count} Fall wartet auf eine Entscheidung. Überfällig: {overdue}.',
+    other: '{count} Fälle warten auf eine Entscheidung. Überfällig: {overdue}.',
+  },
   state: 'Stand',
   waiting: 'wartend',
   open: 'offen',
@@ -60,7 +63,7 @@ export const caseRoomGerman = {
   appealUntil: 'Kann Einspruch erheben bis',
   appeal: 'Einspruch',
   answer: 'Antwort',
-  answered: '{outcome}: {text}, von {actor}',
+  answered: '{outcome}, von {actor}: {text}',
   upheld: 'bestätigt',
   reversed: 'zurückgenommen',
   exportText: 'Als Text exportieren',

@@ -1,5 +1,8 @@
 export const caseRoomSpanish = {
-  waitingCases: '{waiting} casos esperan una decisión, de ellos {overdue} con retraso.',
+  waitingCases: {
+    one: '{count} caso espera una decisión. Con retraso: {overdue}.',
+    other: '{count} casos esperan una decisión. Con retraso: {overdue}.',
+  },
   state: 'Estado',
   waiting: 'en espera',
   open: 'abierto',
@@ -60,7 +63,7 @@ export const caseRoomSpanish = {
   appealUntil: 'Puede recurrir hasta',
   appeal: 'Recurso',
   answer: 'Respuesta',
-  answered: '{outcome}: {text}, por {actor}',
+  answered: '{outcome}, por {actor}: {text}',
   upheld: 'confirmada',
   reversed: 'anulada',
   exportText: 'Exportar como texto',

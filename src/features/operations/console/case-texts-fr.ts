@@ -1,5 +1,8 @@
 export const caseRoomFrench = {
-  waitingCases: '{waiting} dossiers attendent une décision, dont {overdue} en retard.',
+  waitingCases: {
+    one: '{count} dossier attend une décision. En retard : {overdue}.',
+    other: '{count} dossiers attendent une décision. En retard : {overdue}.',
+  },
   state: 'État',
   waiting: 'en attente',
   open: 'ouvert',
@@ -60,7 +63,7 @@ export const caseRoomFrench = {
   appealUntil: 'Recours possible jusqu’à',
   appeal: 'Recours',
   answer: 'Réponse',
-  answered: '{outcome} : {text}, par {actor}',
+  answered: '{outcome}, par {actor} : {text}',
   upheld: 'confirmée',
   reversed: 'annulée',
   exportText: 'Exporter en texte',

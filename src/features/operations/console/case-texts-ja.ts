@@ -1,5 +1,5 @@
 export const caseRoomJapanese = {
-  waitingCases: '決定待ちの案件は{waiting}件、うち期限超過は {overdue}件です。',
+  waitingCases: { other: '決定待ちの案件は{count}件、うち期限超過は {overdue}件です。' },
   state: '状態',
   waiting: '待機中',
   open: '未決定',
@@ -60,7 +60,7 @@ export const caseRoomJapanese = {
   appealUntil: '異議申し立ての期限',
   appeal: '異議申し立て',
   answer: '回答',
-  answered: '{outcome}：{text}、{actor}',
+  answered: '{outcome}、{actor}：{text}',
   upheld: '維持',
   reversed: '取り消し',
   exportText: 'テキストで書き出す',

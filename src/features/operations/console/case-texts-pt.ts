@@ -1,5 +1,8 @@
 export const caseRoomBrazilian = {
-  waitingCases: '{waiting} casos esperam uma decisão, dos quais {overdue} estão atrasados.',
+  waitingCases: {
+    one: '{count} caso espera uma decisão. Atrasados: {overdue}.',
+    other: '{count} casos esperam uma decisão. Atrasados: {overdue}.',
+  },
   state: 'Estado',
   waiting: 'em espera',
   open: 'aberto',
@@ -60,7 +63,7 @@ export const caseRoomBrazilian = {
   appealUntil: 'Pode recorrer até',
   appeal: 'Recurso',
   answer: 'Resposta',
-  answered: '{outcome}: {text}, por {actor}',
+  answered: '{outcome}, por {actor}: {text}',
   upheld: 'mantida',
   reversed: 'revertida',
   exportText: 'Exportar como texto',

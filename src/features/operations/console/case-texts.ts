@@ -3,7 +3,10 @@ import { textTable } from '../../../http/texts.ts'
 
 export const caseRoomTexts = textTable(
   {
-    waitingCases: '{waiting} cases wait for a decision, of which {overdue} are late.',
+    waitingCases: {
+      one: '{count} case waits for a decision. Late: {overdue}.',
+      other: '{count} cases wait for a decision. Late: {overdue}.',
+    },
     state: 'State',
     waiting: 'waiting',
     open: 'open',
@@ -64,7 +67,7 @@ export const caseRoomTexts = textTable(
     appealUntil: 'May appeal until',
     appeal: 'Appeal',
     answer: 'Answer',
-    answered: '{outcome}: {text}, by {actor}',
+    answered: '{outcome}, by {actor}: {text}',
     upheld: 'upheld',
     reversed: 'reversed',
     exportText: 'Export as text',

@@ -84,7 +84,7 @@ export async function casesPage(desk: Desk): Promise<Response> {
     body: html`
 <section class="card">
   ${refusalNote(answer)}
-  <p class="quiet">${texts.waitingCases({ waiting, overdue })}</p>
+  <p class="quiet">${texts.waitingCases({ count: waiting, overdue })}</p>
   <form method="get" action="/admin/cases" class="stack">
     ${choice('state', texts.state, { values: states, words: stateWords, chosen: state })}
     ${field({ name: 'did', label: texts.accountDid, value: did, maxLength: 253 })}
@@ -247,7 +247,7 @@ const decisionPart = (id: number, { appeal, ...decision }: NonNullable<WholeCase
     [texts.by, texts.byAt({ actor: actorName(decision.decidedBy), time: minuteOf(decision.decidedAt) })],
     [texts.person, decision.mailed ? texts.mailed : texts.notMailed],
     [texts.appealUntil, decision.appealUntil && minuteOf(decision.appealUntil)],
-    [texts.appeal, appeal && html`${appeal.text}, ${minuteOf(appeal.at)}`],
+    [texts.appeal, appeal && html`${appeal.text} <small>${minuteOf(appeal.at)}</small>`],
     [
       texts.answer,
       appeal?.outcome

@@ -59,7 +59,7 @@ export function framed(desk: Desk, { title, body, status, script }: Shown): Prom
   const frame = html`
 <section class="card">
   <div class="row">
-    <div class="tight"><h1>${title}</h1><p class="quiet">${texts.actAs({ role: texts[who.role] })}</p></div>
+    <div class="tight"><h1 class="name">${title}</h1><p class="quiet">${texts.actAs({ role: texts[who.role] })}</p></div>
     <form method="post" action="/admin/sign-out">${consoleProof(desk)}<button class="small">${texts.signOut}</button></form>
   </div>
   <nav class="links" aria-label="${texts.console}">${links}</nav>
