@@ -130,10 +130,11 @@ export const newPasswordField = (options: Partial<Field> = {}): Html =>
 export const codeField = (options: Partial<Field> = {}): Html =>
   field({ name: 'code', label: fieldTexts.code, autocomplete: 'one-time-code', required: true, ...options })
 
+/** Where the question itself needs the screen, `when` names its fields, and nothing is explained. */
 export const rememberField = (isTicked = false, when = ''): Html => html`
 <label class="check ${when}">
   <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>
-  <span>${fieldTexts.remember}<small>${fieldTexts.rememberHint}</small></span>
+  <span>${fieldTexts.remember}${when === '' && html`<small>${fieldTexts.rememberHint}</small>`}</span>
 </label>`
 
 export const hidden = (fields: Record<string, string>): Html[] =>

@@ -1,6 +1,7 @@
 export const caseRoomSpanish = {
   waitingCases: {
     one: '{count} caso espera una decisión. Con retraso: {overdue}.',
+    many: '{count} casos esperan una decisión. Con retraso: {overdue}.',
     other: '{count} casos esperan una decisión. Con retraso: {overdue}.',
   },
   state: 'Estado',

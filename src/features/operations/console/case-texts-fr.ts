@@ -1,6 +1,7 @@
 export const caseRoomFrench = {
   waitingCases: {
     one: '{count} dossier attend une décision. En retard : {overdue}.',
+    many: '{count} dossiers attendent une décision. En retard : {overdue}.',
     other: '{count} dossiers attendent une décision. En retard : {overdue}.',
   },
   state: 'État',

@@ -1,6 +1,7 @@
 export const caseRoomBrazilian = {
   waitingCases: {
     one: '{count} caso espera uma decisão. Atrasados: {overdue}.',
+    many: '{count} casos esperam uma decisão. Atrasados: {overdue}.',
     other: '{count} casos esperam uma decisão. Atrasados: {overdue}.',
   },
   state: 'Estado',
