@@ -143,7 +143,7 @@ const takesValues = (text: TextShape): boolean =>
 
 function formOf(text: TextShape, language: Language, { count }: Values): string {
   if (typeof text === 'string') return text
-  return text[new Intl.PluralRules(language).select(Number(count))] ?? text.other
+  return text[pluralRules(language).select(Number(count))] ?? text.other
 }
 
 /** Returns what stands in the place of a text: its words, its values, and its marks around what is in them. */
@@ -167,7 +167,7 @@ function filled(text: string, language: Language, values: Values): Value[] {
 }
 
 const valueIn = (value: Values[string], language: Language): Value =>
-  typeof value === 'number' ? value.toLocaleString(language) : (value as Value)
+  typeof value === 'number' ? numbers(language).format(value) : (value as Value)
 
 // Values that each language writes in its own way
 
@@ -181,64 +181,82 @@ const written = (write: (language: Language) => Value, parts: readonly Value[] =
 /** A text that others have written, in languages that they have chosen. */
 export const foreignPhrase = (textIn: (language: Language) => string): Phrase => written(textIn)
 
+/** Making a formatter takes a hundred times as long as using it, and a page may have a hundred dates. */
+function perLanguage<Formatter>(make: (language: Language) => Formatter): (language: Language) => Formatter {
+  const made = new Map<Language, Formatter>()
+  return (language) => {
+    const known = made.get(language)
+    if (known !== undefined) return known
+    const formatter = make(language)
+    made.set(language, formatter)
+    return formatter
+  }
+}
+
+const pluralRules = perLanguage((language) => new Intl.PluralRules(language))
+const numbers = perLanguage((language) => new Intl.NumberFormat(language))
+const percents = perLanguage((language) => new Intl.NumberFormat(language, { style: 'percent' }))
+
 /** English as in Britain, whose dates are read in one way only. */
 const localeOf = (language: Language): string => (language === 'en' ? 'en-GB' : language)
 
+const datesIn = (options: Intl.DateTimeFormatOptions) =>
+  perLanguage((language) => new Intl.DateTimeFormat(localeOf(language), { ...options, timeZone: 'UTC' }))
+const days = datesIn({ dateStyle: 'medium' })
+const times = datesIn({
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  timeZoneName: 'short',
+})
+const clocks = datesIn({ hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' })
+
 /** A day, such as 3 Mar 2026, in UTC. */
-export const dayPhrase = (instant: number): Phrase =>
-  written((language) =>
-    new Intl.DateTimeFormat(localeOf(language), { dateStyle: 'medium', timeZone: 'UTC' }).format(instant),
-  )
+export const dayPhrase = (instant: number): Phrase => written((language) => days(language).format(instant))
 
 /** A day and a time with its zone, in UTC. */
-export const timePhrase = (instant: number): Phrase =>
-  written((language) =>
-    new Intl.DateTimeFormat(localeOf(language), {
-      day: 'numeric',
-      month: 'long',
-      year: 'numeric',
-      hour: '2-digit',
-      minute: '2-digit',
-      timeZone: 'UTC',
-      timeZoneName: 'short',
-    }).format(instant),
-  )
+export const timePhrase = (instant: number): Phrase => written((language) => times(language).format(instant))
 
 /** A time of the day with its seconds and its zone, in UTC. */
-export const clockPhrase = (instant: number): Phrase =>
-  written((language) =>
-    new Intl.DateTimeFormat(localeOf(language), {
-      hour: '2-digit',
-      minute: '2-digit',
-      second: '2-digit',
-      timeZone: 'UTC',
-      timeZoneName: 'short',
-    }).format(instant),
-  )
+export const clockPhrase = (instant: number): Phrase => written((language) => clocks(language).format(instant))
 
 /** Units of sizes, each a thousand times the one before. */
 const sizeUnits = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
+
+const sizes = sizeUnits.map((unit, power) =>
+  perLanguage(
+    (language) =>
+      new Intl.NumberFormat(language, {
+        style: 'unit',
+        unit,
+        // English has a plural of the first alone: 4 bytes, 4 kB.
+        unitDisplay: power === 0 ? 'long' : 'short',
+        maximumFractionDigits: 1,
+      }),
+  ),
+)
 
 /** A size in bytes, in the unit that fits it, such as 1.2 MB. */
 export const sizePhrase = (bytes: number): Phrase =>
   written((language) => {
     const power = bytes < 1 ? 0 : Math.min(sizeUnits.length - 1, Math.floor(Math.log10(bytes) / 3))
-    return new Intl.NumberFormat(language, {
-      style: 'unit',
-      unit: sizeUnits[power],
-      // English has a plural of the first alone: 4 bytes, 4 kB.
-      unitDisplay: power === 0 ? 'long' : 'short',
-      maximumFractionDigits: 1,
-    }).format(bytes / 1000 ** power)
+    return sizes[power]!(language).format(bytes / 1000 ** power)
   })
 
 /** A share in percent, from a whole number. */
 export const percentPhrase = (percent: number): Phrase =>
-  written((language) => (percent / 100).toLocaleString(language, { style: 'percent' }))
+  written((language) => percents(language).format(percent / 100))
+
+const listFormats = {
+  conjunction: perLanguage((language) => new Intl.ListFormat(language, { type: 'conjunction' })),
+  unit: perLanguage((language) => new Intl.ListFormat(language, { type: 'unit' })),
+} as const
 
 /** A list in words: one, two and three. `unit`: what belongs together, such as the facts about one thing. */
 export const listPhrase = (items: readonly Value[], type: 'conjunction' | 'unit' = 'conjunction'): Phrase =>
   written((language) => {
-    const places = new Intl.ListFormat(language, { type }).formatToParts(items.map((_, i) => String(i)))
+    const places = listFormats[type](language).formatToParts(items.map((_, i) => String(i)))
     return places.map((part) => (part.type === 'element' ? items[Number(part.value)] : part.value))
   }, items)
