@@ -25,6 +25,8 @@ interface Rule {
   ofRest?: number
   /** It bounds guesses of a secret: on a cluster, each is part of the sum of all nodes before it is let through. */
   isExact?: true
+  /** One node does what it limits: the others need not know. */
+  isLocal?: true
 }
 
 const MINUTES_5 = 5 * MINUTE_SECS
@@ -140,11 +142,12 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 30 },
     { windowSecs: DAY_SECS, points: () => 100 },
   ],
-  // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond.
-  irohConnection: [{ windowSecs: 10, points: () => 60 }],
-  irohConnectionTotal: [{ windowSecs: 10, points: () => 200, ofRest: 1 }],
+  // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond. Of a
+  // cluster, one node has the endpoint.
+  irohConnection: [{ windowSecs: 10, points: () => 60, isLocal: true }],
+  irohConnectionTotal: [{ windowSecs: 10, points: () => 200, ofRest: 1, isLocal: true }],
   // Bytes that all peers together may have echoed; 8 MiB take half a second of processor time.
-  irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2 }],
+  irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2, isLocal: true }],
   // Each signs in at another server, with a password that may be a guess.
   planMove: [
     { windowSecs: MINUTES_5, points: () => 10 },
@@ -382,13 +385,15 @@ export class Limits {
   #entry(charged: Pick<Entry, 'name' | 'key' | 'cost' | 'rule' | 'limit'>, now: number): Entry {
     const window = this.#window(charged, now)
     const { limit, rule } = charged
-    return { ...charged, window, room: this.#shared?.room(window, limit, rule) ?? limit - window.used }
+    const shared = rule.isLocal ? null : this.#shared
+    return { ...charged, window, room: shared?.room(window, limit, rule) ?? limit - window.used }
   }
 
   #take({ name, rule, key, window, cost, limit }: Entry): void {
     if (window instanceof SharedSlot) window.take(cost)
     else window.used += cost
-    if (cost !== 0) this.#shared?.took(ruleName(name, rule), key, window, { cost, limit, isExact: rule.isExact })
+    if (cost !== 0 && !rule.isLocal)
+      this.#shared?.took(ruleName(name, rule), key, window, { cost, limit, isExact: rule.isExact })
   }
 
   #window({ name, rule, key }: Pick<Entry, 'name' | 'rule' | 'key'>, now: number): SharedWindow {

@@ -15,6 +15,7 @@ import {
 } from '../../support/servers/endpoint.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const LONGEST = 64 * 1024
 
@@ -101,6 +102,7 @@ test('it carries no HTTP', async () => {
 })
 
 test('operators see what happens', async () => {
+  using _ = atOneNode(pds, 'one node has the endpoint')
   await until(async () => (await endpointStatus(pds)).openConnections === 1)
   expect(await endpointStatus(pds)).toEqual({
     nodeId: server.nodeId,

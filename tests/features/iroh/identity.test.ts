@@ -17,6 +17,7 @@ import { freePort, MASTER_KEY, startPds, type TestPds } from '../../support/serv
 import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { addressOf, ECHO, echoed, endpointStatus, withEndpoint } from '../../support/servers/endpoint.ts'
+import { atOneNode } from '../../support/turns.ts'
 
 const nodeIdOf = async (pds: Pick<TestPds, 'url'>): Promise<string> => (await addressOf(pds)).nodeId
 const iroh = (changes: Partial<(typeof withEndpoint)['iroh'] & { endpoint: string }>): ConfigOverrides => ({
@@ -31,6 +32,7 @@ test('the id is the Ed25519 public key of the secret', async () => {
 
 test('the id stays the same over restarts and under another master key, and peers find the server again', async () => {
   await using pds = await startPds(withEndpoint)
+  using _ = atOneNode(pds, 'one node has the endpoint')
   const nodeId = await nodeIdOf(pds)
   expect(nodeId).toMatch(/^[0-9a-f]{64}$/)
   await pds.restart()

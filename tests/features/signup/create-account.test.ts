@@ -189,6 +189,7 @@ test('a sign-up whose account was made, though the disk did not say so, keeps it
   await using directory = await startPds()
   using _ = atOneNode(directory, 'a part of the server is replaced')
   await using unsure = await startPds({}, { plc: directory.ctx.plc })
+  using _own = atOneNode(unsure, 'a part of the server is replaced')
   await createAccount(unsure, 'freda')
   const { db } = unsure.ctx
   const transaction = db.transaction.bind(db)

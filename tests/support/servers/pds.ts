@@ -28,7 +28,10 @@ export async function startPds(
     alone === undefined &&
     database !== null &&
     options.listen === undefined &&
-    options.sharesDatabase === undefined
+    options.sharesDatabase === undefined &&
+    // Nodes share their blobs, which a folder is not for.
+    config.blobs?.store !== 'folder' &&
+    config.blobMirror === undefined
   const bucket =
     (blobsInBucket || manyNodes) && config.blobs?.store === undefined && config.blobMirror === undefined
       ? await startBucket()
