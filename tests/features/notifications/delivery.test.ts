@@ -88,7 +88,7 @@ test('a ping has no content, and no key is made for it', async () => {
 
 test('without a master key nothing can be sealed: devices that want content are not counted, the others are pinged', async () => {
   await using relay = await PushRelay.start({ codes: null })
-  await using pds = await startWith(relay, { signingKeyMasterKey: null })
+  await using pds = await startWith(relay, { signingKeyMasterKey: null }, { alone: 'it has no master key' })
   const phone = await phoneOf(pds, 'ann')
   const watch = new Phone(pds, phone.account)
   await watch.register({ ping: true })

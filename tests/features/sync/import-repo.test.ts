@@ -267,7 +267,7 @@ test('a write during an import wins, and the import is told', async () => {
 })
 
 test('archives that stand still keep nobody else from moving in, and one network has no more than its part', async () => {
-  await using crowded = await startPds({ rateLimit: { enabled: false } })
+  await using crowded = await startPds({ rateLimit: { enabled: false } }, { alone: 'each node has places of its own' })
   const start = (account: TestAccount, client: string) => {
     const { promise: more, resolve: send } = Promise.withResolvers<void>()
     const { bytes } = archiveOf(account.did, revAt(crowded.clock.now()), records(10), foreignKey)
