@@ -1,5 +1,5 @@
 /** Regular expressions in code, and whether each takes linear time, whatever it reads. */
-import { check, type Parameters as CheckerLimits } from 'recheck'
+import { isProven, keepProofs } from './proofs.ts'
 import { isNode, methodOf, nodesOf, syntaxOf, type SyntaxNode } from './syntax.ts'
 
 export interface Pattern extends Expression {
@@ -38,10 +38,6 @@ function schemaPattern({ type, key, value }: SyntaxNode): string | null {
   return only !== undefined && others.length === 0 ? only.value.raw : null
 }
 
-/** Decided by automata, which is a proof; a search for bad inputs would only find none. */
-const limits: CheckerLimits = { checker: 'automaton', timeout: 30_000, maxNFASize: 1_000_000, maxPatternSize: 100_000 }
-const proofs = new Map<string, Promise<boolean>>()
-
 /**
  * Whether it is proven that matching takes linear time: a search from every position, and all searches of a repeated
  * one. A bounded repetition that is too large to be proven as it stands is proven as an unbounded one, which has more
@@ -61,6 +57,7 @@ async function isLinear({ source, flags, isRepeated }: Expression): Promise<bool
 export async function slowOf<Some extends Expression>(patterns: readonly Some[]): Promise<Some[]> {
   const slow: Some[] = []
   for (const pattern of patterns) if (!(await isLinear(pattern))) slow.push(pattern)
+  await keepProofs()
   return slow
 }
 
@@ -90,12 +87,3 @@ const unbounded = (source: string): string =>
   source.replace(/\{(\d+)(?:,(\d+))?\}/g, (whole, least: string, most: string = least) =>
     Number(most) <= FEW ? whole : Number(least) <= FEW ? `{${least},}` : '+',
   )
-
-/** The checker is a native program of the package, where it has one: that takes an eighth of the processor's time. */
-function isProven(source: string, flags: string): Promise<boolean> {
-  const plain = flags.replace(/[dgy]/g, '').replace('v', 'u')
-  const key = `${plain}/${source}`
-  const known = proofs.get(key) ?? check(source, plain, limits).then(({ status }) => status === 'safe')
-  proofs.set(key, known)
-  return known
-}

@@ -566,7 +566,7 @@ test.skipIf(!hasIroh)('the endpoint for QUIC is told apart from one that is miss
     state: 'fault',
     remedy: expect.stringContaining('restart'),
   })
-  await using other = await startPds({ iroh: { enabled: true, discovery: false } })
+  await using other = await startPds({ iroh: { enabled: true, discovery: false } }, { alone: 'it has no master key' })
   expect(await find('quic', patientOf(other))).toMatchObject({
     state: 'warning',
     remedy: expect.stringContaining('signing_key_master_key'),
