@@ -27,16 +27,22 @@ export function freeUdpPort(): Promise<number> {
 
 const MAX_TRIES = 50
 /** Below the ports that systems give to outgoing connections, which would take one until the server listens. */
-const LOWEST_DNS_PORT = 20_000
-const DNS_PORTS = 10_000
+const LOWEST_PORT = 20_000
+const PORTS = 10_000
 
 /** The same for both, as name servers need it. */
-export async function freeDnsPort(): Promise<number> {
+export const freeDnsPort = (): Promise<number> =>
+  lowPort(async (port) => (await isFreeForTcp(port)) && (await isFreeForUdp(port)))
+
+/** A port that no outgoing connection takes, for a server that stops and starts again. */
+export const lastingPort = (): Promise<number> => lowPort(isFreeForTcp)
+
+async function lowPort(isFree: (port: number) => Promise<boolean>): Promise<number> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const port = LOWEST_DNS_PORT + Math.floor(Math.random() * DNS_PORTS)
-    if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) return port
+    const port = LOWEST_PORT + Math.floor(Math.random() * PORTS)
+    if (await isFree(port)) return port
   }
-  throw new Error('no port is free for both UDP and TCP')
+  throw new Error('no port is free')
 }
 
 function isFreeForTcp(port: number): Promise<boolean> {

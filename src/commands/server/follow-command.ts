@@ -1,9 +1,12 @@
 import { withContext } from '../../app.ts'
 import { continueSequence, Following, mayServe, type Followed } from '../../features/operations/backup/backup.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { openOr } from '../../http/listener.ts'
 import { plainAddress } from '../../platform/configuration/own-url.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
+import { BucketRefusal } from '../../platform/network/bucket-faults.ts'
 import { systemClock } from '../../platform/running/clock.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { exitCodes, type Command, type ExitCode, type Terminal } from '../command.ts'
@@ -12,6 +15,8 @@ import { runServer } from './run-server.ts'
 
 /** `Retry-After` of a machine that follows. */
 const RETRY_SECS = 5
+/** Until it is tried again to read the lease. */
+const LOOK_AGAIN_MILLIS = 1000
 /** The lease is renewed this many times while it is valid. */
 const RENEWALS = 3
 
@@ -40,10 +45,22 @@ While it follows, all requests are answered with 503, and /readyz says how far t
     const loaded = loadOrExplain(given, mode, () => {})
     if (loaded === null) return exitCodes.failed
     const { config } = loaded
-    const taken = (await mayServe(config)) ? null : await follow(config)
+    const taken = (await untilKnown(config)) ? null : await follow(config)
     if (taken === 'stopped') return exitCodes.ok
     return serve(given, mode, taken)
   },
+}
+
+/** Whether this machine serves. Waits for the destination, which says so. */
+async function untilKnown(config: Config): Promise<boolean> {
+  for (let isTold = false; ; isTold = true)
+    try {
+      return await mayServe(config)
+    } catch (error) {
+      if (error instanceof OperatorError || (error instanceof BucketRefusal && !error.isPassing)) throw error
+      if (!isTold) processLog(config).warn('the continuous backup cannot be read: trying again', { error })
+      await Bun.sleep(LOOK_AGAIN_MILLIS)
+    }
 }
 
 /** Returns once this machine has taken over, or has to stop. */
@@ -73,19 +90,22 @@ const continueLost = (config: Config, seq: number): Promise<unknown> =>
 
 function openPort(config: Config, following: Following) {
   const reason = 'this machine follows another one'
-  return Bun.serve({
-    hostname: plainAddress(config),
-    port: config.port,
-    fetch(request) {
-      const { pathname } = new URL(request.url)
-      if (pathname === '/livez') return Response.json({ status: 'ok' })
-      const body =
-        pathname === '/readyz'
-          ? { status: 'unavailable', reason, role: 'follower', ...following.state }
-          : { error: 'ServiceUnavailable', message: reason }
-      return Response.json(body, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
-    },
-  })
+  const place = { bindAddress: plainAddress(config), port: config.port }
+  const open = () =>
+    Bun.serve({
+      hostname: place.bindAddress,
+      port: place.port,
+      fetch(request) {
+        const { pathname } = new URL(request.url)
+        if (pathname === '/livez') return Response.json({ status: 'ok' })
+        const body =
+          pathname === '/readyz'
+            ? { status: 'unavailable', reason, role: 'follower', ...following.state }
+            : { error: 'ServiceUnavailable', message: reason }
+        return Response.json(body, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
+      },
+    })
+  return openOr(open, place)
 }
 
 async function serve(terminal: Terminal, mode: 'serve' | 'dev', taken: Followed | null): Promise<ExitCode> {

@@ -57,6 +57,8 @@ export interface BucketHost extends AsyncDisposable {
   /** Ids of uploads that were begun and not ended. */
   uploads(): string[]
   fault: Fault
+  /** Whether it stores objects whatever the conditions. */
+  ignoresConditions: boolean
   /** Looks at each request first. */
   intercept: Interceptor | null
   /** Respond to a request that was intercepted. */
@@ -76,8 +78,14 @@ export async function startBucket(): Promise<BucketHost> {
   const handler = ascending(
     new S3rver({ directory: dir, silent: true, configureBuckets: [{ name: BUCKET, configs: [] }] }),
   ).callback()
-  const state: { fault: Fault; intercept: Interceptor | null; requests: string[] } = {
+  const state: {
+    fault: Fault
+    ignoresConditions: boolean
+    intercept: Interceptor | null
+    requests: string[]
+  } = {
     fault: null,
+    ignoresConditions: false,
     intercept: null,
     requests: [],
   }
@@ -86,6 +94,15 @@ export async function startBucket(): Promise<BucketHost> {
   const keyOf = (url = '/') => decodeURIComponent(new URL(url, 'http://localhost').pathname).slice(BUCKET.length + 2)
   /** Requests with a condition wait for each other. */
   let conditional = Promise.resolve()
+  /** Keys that were written on a condition, and the last request about each: nobody reads one that is half written. */
+  const whole = new Map<string, Promise<void>>()
+  const inTurn = async (key: string, response: ServerResponse): Promise<void> => {
+    const before = whole.get(key)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    whole.set(key, promise)
+    response.once('close', resolve)
+    await before
+  }
   const put = async (request: IncomingMessage, response: ServerResponse) => {
     const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
     if (request.headers['x-amz-content-sha256'] !== createHash('sha256').update(body).digest('hex')) {
@@ -94,14 +111,15 @@ export async function startBucket(): Promise<BucketHost> {
         .end('<Error><Code>XAmzContentSHA256Mismatch</Code></Error>')
       return
     }
-    if (request.headers['if-match'] !== undefined || request.headers['if-none-match'] !== undefined) {
+    const { 'if-match': condition, 'if-none-match': noneMatch } = state.ignoresConditions ? {} : request.headers
+    if (condition !== undefined || noneMatch !== undefined) {
       const before = conditional
       const { promise, resolve } = Promise.withResolvers<void>()
       conditional = promise
       response.once('close', resolve)
       await before
+      await inTurn(keyOf(request.url), response)
     }
-    const condition = request.headers['if-match']
     if (condition !== undefined) {
       const path = fileOf(keyOf(request.url))
       const tag = existsSync(path) ? `"${createHash('md5').update(readFileSync(path)).digest('hex')}"` : null
@@ -112,7 +130,7 @@ export async function startBucket(): Promise<BucketHost> {
         return
       }
     }
-    if (request.headers['if-none-match'] === '*' && existsSync(fileOf(keyOf(request.url)))) {
+    if (noneMatch === '*' && existsSync(fileOf(keyOf(request.url)))) {
       response
         .writeHead(412, { 'content-type': 'application/xml' })
         .end('<Error><Code>PreconditionFailed</Code></Error>')
@@ -196,6 +214,8 @@ export async function startBucket(): Promise<BucketHost> {
         // The client has gone.
         if (!request.destroyed) throw error
       })
+    else if (request.method === 'GET' && whole.has(keyOf(request.url)))
+      void inTurn(keyOf(request.url), response).then(() => handler(request, response))
     else handler(request, response)
   }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -238,6 +258,12 @@ export async function startBucket(): Promise<BucketHost> {
     pass,
     get underWay() {
       return underWay
+    },
+    get ignoresConditions() {
+      return state.ignoresConditions
+    },
+    set ignoresConditions(ignores) {
+      state.ignoresConditions = ignores
     },
     get intercept() {
       return state.intercept
