@@ -101,6 +101,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/integrity/damage.test.ts',
   'tests/features/spaces/space-leaks.test.ts',
   'tests/platform/database/cluster.test.ts',
+  'tests/platform/database/commit-gate.test.ts',
   'tests/platform/database/concurrency.test.ts',
   'tests/platform/database/faults.test.ts',
   'tests/platform/database/history.test.ts',

@@ -4,13 +4,15 @@
  *
  *     bun tests/bench/backup-promises.ts [--seconds 4] [--rounds 2] [--millis 25] [--only async,none]
  *
- * Linux only. The server runs from its source in a process of its own; clients and store are in this one. Rounds
- * alternate between the variants, and the best of each counts. Processor time is that of the server.
+ * Linux only. The server runs from its source in a process of its own; clients and store are threads of this one.
+ * Rounds alternate between the variants, and the best of each counts. Processor time is that of the server.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { once } from 'node:events'
 import { parseArgs } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
@@ -25,37 +27,12 @@ const { values: options } = parseArgs({
 const SECONDS = Number(options.seconds)
 const CLIENTS = 64
 
-/** An S3 store in memory. It answers as the large ones do, after a while. */
-function startStore(millis: number) {
-  const objects = new Map<string, Uint8Array<ArrayBuffer>>()
-  const tagOf = (bytes: Uint8Array) => `"${new Bun.CryptoHasher('md5').update(bytes).digest('hex')}"`
-  return Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      const url = new URL(request.url)
-      const key = url.pathname
-      const found = objects.get(key)
-      if (request.method === 'PUT') {
-        const bytes = new Uint8Array(await request.arrayBuffer())
-        await Bun.sleep(millis)
-        const match = request.headers.get('if-match')
-        if (request.headers.get('if-none-match') === '*' && objects.has(key)) return new Response(null, { status: 412 })
-        if (match !== null && (found === undefined || tagOf(found) !== match))
-          return new Response(null, { status: 412 })
-        objects.set(key, bytes)
-        return new Response(null, { headers: { etag: tagOf(bytes) } })
-      }
-      if (url.searchParams.has('list-type'))
-        return new Response('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>')
-      if (request.method === 'DELETE') objects.delete(key)
-      if (found === undefined) return new Response(null, { status: request.method === 'DELETE' ? 204 : 404 })
-      return new Response(found, { headers: { etag: tagOf(found) } })
-    },
-  })
-}
-
-const store = startStore(Number(options.millis))
+/** Objects that the store was sent. */
+const stored = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+const store = new Worker(new URL('slow-store.ts', import.meta.url), {
+  workerData: { millis: Number(options.millis), stored: stored.buffer },
+})
+const [storePort] = (await once(store, 'message')) as [number]
 const password = 'password-123456'
 const collection = 'app.bsky.feed.post'
 
@@ -74,7 +51,7 @@ interface Variant {
   url: string
   pid: number
   accounts: { did: string; accessJwt: string }[]
-  best: Record<number, { rate: number; processorMicros: number }>
+  best: Record<number, { rate: number; processorMicros: number; objects: number }>
   stop(): Promise<void>
 }
 
@@ -91,7 +68,7 @@ async function start(name: string): Promise<Variant> {
       ...(place !== undefined && {
         SERVICE_BACKUP_CONTINUOUS: place === 'folder' ? join(folder, 'backup') : 's3://bench/backup-' + port,
         SERVICE_BACKUP_CONTINUOUS_PROMISE: promise!,
-        SERVICE_BLOB_MIRROR_ENDPOINT: `http://127.0.0.1:${store.port}`,
+        SERVICE_BLOB_MIRROR_ENDPOINT: `http://127.0.0.1:${storePort}`,
         SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: 'key',
         SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: 'secret',
         SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
@@ -147,6 +124,7 @@ async function measure(variant: Variant, clients: number, seconds: number): Prom
     createdAt: new Date().toISOString(),
   }
   let writes = 0
+  const storedBefore = stored[0]!
   const before = processorMicros(pid)
   const since = performance.now()
   const end = since + seconds * 1000
@@ -156,12 +134,17 @@ async function measure(variant: Variant, clients: number, seconds: number): Prom
         await post(url, 'com.atproto.repo.createRecord', { repo: did, collection, record }, accessJwt)
     }),
   )
-  const rate = writes / ((performance.now() - since) / 1000)
-  const found = { rate, processorMicros: (processorMicros(pid) - before) / writes }
+  const passed = (performance.now() - since) / 1000
+  const found = {
+    rate: writes / passed,
+    processorMicros: (processorMicros(pid) - before) / writes,
+    objects: (stored[0]! - storedBefore) / passed,
+  }
   const best = variant.best[clients]
   variant.best[clients] = {
-    rate: Math.max(rate, best?.rate ?? 0),
+    rate: Math.max(found.rate, best?.rate ?? 0),
     processorMicros: Math.min(found.processorMicros, best?.processorMicros ?? Infinity),
+    objects: Math.max(found.objects, best?.objects ?? 0),
   }
 }
 
@@ -172,11 +155,11 @@ try {
   for (const variant of variants) variant.best = {}
   for (let round = 0; round < Number(options.rounds); round++)
     for (const clients of [1, CLIENTS]) for (const variant of variants) await measure(variant, clients, SECONDS)
-  console.log('variant, clients, writes a second, microseconds of processor time for each')
+  console.log('variant, clients, writes a second, microseconds of processor time for each, objects a second')
   for (const { name, best } of variants)
-    for (const [clients, { rate, processorMicros: micros }] of Object.entries(best))
-      console.log([name, clients, rate.toFixed(0), micros.toFixed(0)].join(', '))
+    for (const [clients, { rate, processorMicros: micros, objects }] of Object.entries(best))
+      console.log([name, clients, rate.toFixed(0), micros.toFixed(0), objects.toFixed(0)].join(', '))
 } finally {
   for (const variant of variants) await variant.stop()
-  await store.stop(true)
+  await store.terminate()
 }

@@ -1,10 +1,10 @@
 import { withContext } from '../../app.ts'
 import { continueSequence, Following, mayServe, type Followed } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { openOr } from '../../http/listener.ts'
 import { plainAddress } from '../../platform/configuration/own-url.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
+import { listenFault } from '../../platform/files/system-faults.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { BucketRefusal } from '../../platform/network/bucket-faults.ts'
 import { systemClock } from '../../platform/running/clock.ts'
@@ -91,8 +91,8 @@ const continueLost = (config: Config, seq: number): Promise<unknown> =>
 function openPort(config: Config, following: Following) {
   const reason = 'this machine follows another one'
   const place = { bindAddress: plainAddress(config), port: config.port }
-  const open = () =>
-    Bun.serve({
+  try {
+    return Bun.serve({
       hostname: place.bindAddress,
       port: place.port,
       fetch(request) {
@@ -105,7 +105,9 @@ function openPort(config: Config, following: Following) {
         return Response.json(body, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
       },
     })
-  return openOr(open, place)
+  } catch (error) {
+    throw listenFault(error, place)
+  }
 }
 
 async function serve(terminal: Terminal, mode: 'serve' | 'dev', taken: Followed | null): Promise<ExitCode> {

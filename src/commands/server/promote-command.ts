@@ -1,10 +1,19 @@
 import { withContext } from '../../app.ts'
-import { continueSequence, Following, mayServe } from '../../features/operations/backup/backup.ts'
+import {
+  continueSequence,
+  Following,
+  leaseSeenFrom,
+  mayServe,
+  openArchive,
+} from '../../features/operations/backup/backup.ts'
+import { OperatorError } from '../../base/operator-error.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { systemClock } from '../../platform/running/clock.ts'
 import { exitCodes } from '../command.ts'
 import { commandLog, configured } from '../configuration.ts'
+
+const SERVES = 'this machine is the one that serves'
 
 export const promoteCommand = configured({
   summary: 'Let this machine, which follows another one, take over from it.',
@@ -20,15 +29,20 @@ no write that it has acknowledged is lost. With "async", what it had not sent ye
     let unlock: () => void
     try {
       unlock = lockDirectory(config.dataDir)
-    } catch {
-      // A follower, or a server, which has no use for it.
+    } catch (error) {
+      if (!(error instanceof OperatorError)) throw error
+      const { continuous } = config.backup
+      if (continuous !== null && (await leaseSeenFrom(config, openArchive(continuous, config)))?.isOwn === true) {
+        terminal.out(SERVES)
+        return exitCodes.ok
+      }
       await Following.ask(config)
       terminal.out('the machine that follows was told to take over')
       return exitCodes.ok
     }
     try {
       if (await mayServe(config)) {
-        terminal.out('this machine is the one that serves')
+        terminal.out(SERVES)
         return exitCodes.ok
       }
       const log = commandLog({ terminal, options }, config)

@@ -17,15 +17,9 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
 import type { LogFollower, LogPosition } from './log-follower.ts'
-import type { Sql } from './sql.ts'
+import type { Reader, Sql } from './sql.ts'
 
-export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type SqlValue } from './sql.ts'
-
-export interface Reader {
-  all<Row>(query: Sql): Promise<Row[]>
-  /** Returns the first row, or null if there is none. */
-  get<Row>(query: Sql): Promise<Row | null>
-}
+export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type Reader, type SqlValue } from './sql.ts'
 
 /**
  * The database, where each statement is its own transaction and runs beside those with locks, or an open transaction.

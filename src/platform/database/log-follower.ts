@@ -12,6 +12,7 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
+import type { Reader } from './sql.ts'
 
 export const PAGE_BYTES = 4096
 const HEADER_BYTES = 32
@@ -52,10 +53,19 @@ export interface CommitGate {
   /** Why no transaction can be acknowledged, and since when by the monotonic clock; null if they can. */
   readonly refusal: { error: Error; at: number } | null
   /**
-   * Called after each COMMIT. Resolves once all that was committed may be acknowledged. If that takes too long, it
-   * calls `refuse` for those who wait: they are told that the outcome is unknown.
+   * Called after each COMMIT, before the next one, and while earlier ones may wait here. Resolves once all that was
+   * committed by then may be acknowledged; rejects if that will never be, and then all later ones do.
    */
-  pass(refuse: (error: Error) => void): Promise<void>
+  pass(commit: GatedCommit): Promise<void>
+}
+
+export interface GatedCommit {
+  /** Resolves when it is on the disk. */
+  flushed: Promise<void>
+  /** Reads the state after it, until it has passed. */
+  state: Reader
+  /** Tell those who wait that the outcome is not known yet. Also refuses all that have not begun. */
+  refuse(error: Error): void
 }
 
 export class LogFollower {

@@ -130,3 +130,9 @@ function* pieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
 export function sqlAnd(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)
 }
+
+export interface Reader {
+  all<Row>(query: Sql): Promise<Row[]>
+  /** Returns the first row, or null if there is none. */
+  get<Row>(query: Sql): Promise<Row | null>
+}

@@ -9,6 +9,9 @@
  * 3. Another thread flushes the log. In the meantime, reads see the state before the commit.
  * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
  * 5. Before the next group, the log file is extended, or checkpointed if it has become long: see `wal.ts`.
+ *
+ * With a gate (`CommitGate`), durable means that a group has passed it, which takes long. So the next groups run in the
+ * meantime: each has a connection that keeps its state, and readers move on from one to the next as groups pass.
  */
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -62,6 +65,8 @@ const CACHE_KIB = 16_384
 const SNAPSHOT_CACHE_KIB = 4096
 /** Idle snapshot connections that stay open. */
 const MAX_IDLE_SNAPSHOTS = 2
+/** Groups that wait for the gate at a time. */
+const MAX_UNSETTLED = 8
 
 export interface SqliteOptions {
   path: string
@@ -93,13 +98,15 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
   for (const pragma of writerPragmas) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
-  const queue = new WriterQueue(writer, reader, path, strict)
   const snapshots = new Snapshots(
     () => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB),
   )
-  queue.hold = () => snapshots.hold(queue.version)
+  const queue = new WriterQueue(writer, reader, snapshots, path, strict)
 
-  const reads = readerOf(reader)
+  const reads = readerOf({
+    all: (query) => (queue.shown?.prepared ?? reader).all(query),
+    get: (query) => (queue.shown?.prepared ?? reader).get(query),
+  })
 
   const ended = new AbortController()
   return {
@@ -149,6 +156,8 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     transaction: (work) => queue.enter(onBehalf(work)),
     transactionOn: (_, work) => queue.enter(onBehalf(work)),
     async shortSnapshot(work) {
+      if (queue.shown !== null)
+        return snapshots.share(queue.shown, (shown) => (strict ? withoutWaiting(work(shown)) : work(shown)))
       reader.pin()
       try {
         return await (strict ? withoutWaiting(work(reads)) : work(reads))
@@ -157,12 +166,11 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       }
     },
     async snapshot(work) {
-      if (queue.isHeld) return snapshots.read(queue.version - 1, work)
-      await queue.durable()
-      return snapshots.read(queue.version, work)
+      if (queue.shown === null) await queue.durable()
+      return snapshots.share(queue.shown ?? queue.version, work)
     },
     async integrityFaults() {
-      const rows = reader.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
+      const rows = await reads.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
       return rows.map((row) => row.integrity_check).filter((found) => found !== 'ok')
     },
     // SQLite writes no page for a row that stays the same, but writes the first page for this, which nothing reads.
@@ -359,36 +367,41 @@ interface Snapshot {
 
 class Snapshots {
   readonly #idle: Prepared[] = []
+  maxIdle = MAX_IDLE_SNAPSHOTS
   /** The newest one that is in use. */
   #newest: Snapshot | null = null
   #isClosed = false
 
   constructor(readonly open: () => Prepared) {}
 
-  /** `version` stands for the present state. */
-  async read<T>(version: number, work: (reader: Reader) => Promise<T>): Promise<T> {
-    const snapshot = this.#enter(version)
+  /** With a snapshot that is in use, or with one of the present state, for which a version stands. */
+  async share<T>(snapshot: Snapshot | number, work: (reader: Reader) => Promise<T>): Promise<T> {
+    const shared = typeof snapshot === 'number' ? this.enter(snapshot) : snapshot
+    if (shared === snapshot) shared.users++
     try {
-      return await work(snapshot.reader)
+      return await work(shared.reader)
     } finally {
-      this.#leave(snapshot)
+      this.leave(shared)
     }
   }
 
-  /** Keep the present state for those who come after a commit that may take long. Returns what ends that. */
-  hold(version: number): () => void {
-    const snapshot = this.#enter(version)
-    return () => this.#leave(snapshot)
-  }
-
-  #enter(version: number): Snapshot {
+  /** Keep the present state, for which `version` stands, until `leave`. */
+  enter(version: number): Snapshot {
     if (this.#newest?.version !== version) this.#newest = this.#begin(version)
     this.#newest.users++
     return this.#newest
   }
 
-  #leave(snapshot: Snapshot): void {
+  leave(snapshot: Snapshot): void {
     if (--snapshot.users === 0) this.#end(snapshot)
+  }
+
+  /** Keep the present state by another transaction: one that reads what is in the log keeps that from starting over. */
+  renew(snapshot: Snapshot): Snapshot {
+    this.#newest = this.#begin(snapshot.version)
+    this.#newest.users++
+    this.leave(snapshot)
+    return this.#newest
   }
 
   #begin(version: number): Snapshot {
@@ -403,7 +416,7 @@ class Snapshots {
     if (this.#newest === snapshot) this.#newest = null
     const { prepared } = snapshot
     prepared.command('ROLLBACK')
-    if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
+    if (!this.#isClosed && this.#idle.length < this.maxIdle) this.#idle.push(prepared)
     else prepared.close()
   }
 
@@ -430,6 +443,11 @@ interface Waiting {
   reject(error: unknown): void
 }
 
+interface Member {
+  waiting: Waiting
+  outcome: Outcome
+}
+
 type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
 
 class WriterQueue {
@@ -454,14 +472,18 @@ class WriterQueue {
   fault: WriteFault | null = null
   /** Another one with every commit, as soon as a new connection sees it. */
   version = 0
-  /** Keeps the present state for snapshots until it is called off. */
-  hold: () => () => void = () => () => {}
-  /** Whether snapshots are of the state before the newest commit, which waits for the gate. */
-  isHeld = false
+  /** The newest state that has passed the gate, which readers see; null without a gate. */
+  shown: Snapshot | null = null
+  /** The ends of those that wait for the gate, oldest first. None rejects. */
+  readonly #unsettled: Promise<void>[] = []
+  /** Why nothing passes the gate any more. */
+  #end: { error: unknown } | null = null
+  #isLogLong = false
 
   constructor(
     readonly writer: Prepared,
     readonly reader: SteadyReader,
+    readonly snapshots: Snapshots,
     readonly path: string,
     readonly strict: boolean,
   ) {
@@ -477,7 +499,7 @@ class WriterQueue {
   }
 
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const refusal = this.follower?.gate?.refusal
+    const refusal = this.follower?.gate?.refusal ?? this.#end
     if (refusal) return Promise.reject(refusal.error)
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
@@ -528,12 +550,16 @@ class WriterQueue {
 
   async close(): Promise<void> {
     await this.#groups.idle()
+    await this.#unsettled.at(-1)
+    this.#showNewest()
     await this.#checkpointer.close()
     this.#log.close()
   }
 
   async #nextGroup(): Promise<boolean> {
-    await this.#group()
+    while (this.#unsettled.length >= (this.follower?.gate ? MAX_UNSETTLED : 1)) await this.#unsettled[0]
+    if (this.#end !== null) for (const { reject } of this.#waiting.splice(0)) reject(this.#end.error)
+    if (this.#waiting.length > 0) await this.#group()
     // A failed checkpoint is repeated later; it must not block the transactions that wait.
     await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
     return this.#waiting.length > 0
@@ -542,16 +568,18 @@ class WriterQueue {
   /** Runs one BEGIN … COMMIT. The promises of its members resolve only after the COMMIT is durable. */
   async #group(): Promise<void> {
     const { reader, writer } = this
-    const { connection, counters } = writer
+    const { connection } = writer
     // A reader that still uses a checkpointed log would keep the log from restarting.
     reader.renew()
-    const members: { waiting: Waiting; outcome: Outcome }[] = []
+    const members: Member[] = []
+    /** Those that are still to run: while they do, the gate may refuse all who wait. */
+    const coming = this.#waiting.splice(0, MAX_GROUP)
     this.#afterCommit = []
     this.#tx.known.clear()
     try {
       writer.command('BEGIN IMMEDIATE')
       this.follower?.beforeWrites()
-      const size = Math.min(this.#waiting.length, MAX_GROUP)
+      const size = coming.length
       const isCareful = size > 1 && this.#carefulGroups > 0
       if (isCareful) this.#carefulGroups--
       for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size;) {
@@ -559,7 +587,7 @@ class WriterQueue {
           await nextTurn()
           turnEndsAt = performance.now() + TURN_MILLIS
         }
-        const waiting = this.#waiting.shift()!
+        const waiting = coming.shift()!
         const outcome = await (isCareful ? this.#member(waiting.work) : this.#work(waiting.work))
         members.push({ waiting, outcome })
         // Some errors, like a full disk, roll back the whole transaction, including the work of earlier members.
@@ -567,24 +595,32 @@ class WriterQueue {
         if (size === 1 && !outcome.ok) throw outcome.error
         if (!isCareful && !outcome.ok && writer.hasChanged) {
           writer.command('ROLLBACK')
-          this.#waiting.unshift(...members.map((member) => member.waiting))
+          this.#waiting.unshift(...members.map((member) => member.waiting), ...coming)
           this.#carefulGroups = CAREFUL_GROUPS
           return
         }
       }
-      await this.#commit(members)
+      const gate = this.follower?.gate
+      if (gate) return this.#commitBehind(gate, members)
+      await this.#unsettled.at(-1)
+      this.#showNewest()
+      await this.#commit()
     } catch (error) {
       this.#noteFault(error)
       if (connection.inTransaction) writer.command('ROLLBACK')
-      if (members.length === 0) this.#waiting.shift()?.reject(error)
+      if (members.length === 0) coming.shift()?.reject(error)
+      this.#waiting.unshift(...coming)
       for (const { waiting } of members) waiting.reject(error)
       return
     }
-    counters.commits++
+    this.#acknowledge(members, this.#afterCommit)
+  }
+
+  #acknowledge(members: readonly Member[], afterCommit: readonly (() => void)[]): void {
+    this.writer.counters.commits++
     this.fault = null
     // Called before the members continue.
-    const acts = this.#afterCommit
-    void Promise.resolve().then(() => callAll(acts))
+    void Promise.resolve().then(() => callAll(afterCommit))
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
@@ -595,36 +631,96 @@ class WriterQueue {
     if (isDiskFault(error)) this.fault = { error, at: performance.now() }
   }
 
-  /** Readers see the state before until the commit is on the disk, and may be acknowledged. */
-  async #commit(members: readonly { waiting: Waiting }[]): Promise<void> {
+  /** Readers see the state before until the commit is on the disk. */
+  async #commit(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const gate = this.follower?.gate
-    const release = gate ? this.hold() : null
     this.reader.pin()
     try {
       this.#flushing = promise
-      this.isHeld = gate != null
       this.version++
       this.board?.begin()
       this.writer.command('COMMIT')
-      await (gate ? bothOf(this.#log.sync(), this.#pass(gate, members)) : this.#log.sync())
+      await this.#log.sync()
     } finally {
       this.reader.renew()
       this.reader.unpin()
       this.#flushing = null
-      this.isHeld = false
-      release?.()
       this.board?.settle()
       resolve()
     }
   }
 
-  #pass(gate: CommitGate, members: readonly { waiting: Waiting }[]): Promise<void> {
-    this.follower?.note(this.#frames())
-    return gate.pass((error) => {
+  /** COMMIT, and let the group wait for the gate while the next ones run. */
+  #commitBehind(gate: CommitGate, members: readonly Member[]): void {
+    const { board, snapshots } = this
+    const afterCommit = this.#afterCommit
+    snapshots.maxIdle = MAX_UNSETTLED
+    this.shown ??= snapshots.enter(this.version)
+    this.version++
+    const mark = board?.begin()
+    const before = this.#unsettled.at(-1)
+    try {
+      this.writer.command('COMMIT')
+    } catch (error) {
+      // Nothing was committed, but threads wait for it.
+      this.#queue(async () => {
+        await before
+        if (this.#end === null) board?.settle(mark)
+      })
+      throw error
+    }
+    const state = snapshots.enter(this.version)
+    this.follower!.note(this.#frames())
+    const flushed = this.#log.sync()
+    const refuse = (error: Error) => {
       for (const { waiting } of members) waiting.reject(error)
       for (const waiting of this.#waiting.splice(0)) waiting.reject(error)
+    }
+    const passed = gate.pass({ flushed, state: state.reader, refuse })
+    this.#queue(async () => {
+      const outcome = await passed.then(
+        () => null,
+        (error: unknown) => ({ error }),
+      )
+      await before
+      this.#end ??= outcome
+      if (this.#end !== null) {
+        // Readers stay with what has passed: whether this is there for good, only the next start can tell.
+        snapshots.leave(state)
+        this.#noteFault(this.#end.error)
+        for (const { waiting } of members) waiting.reject(this.#end.error)
+        return
+      }
+      snapshots.leave(this.shown!)
+      this.shown = state
+      board?.settle(mark)
+      this.#acknowledge(members, afterCommit)
     })
+  }
+
+  /** Add to those that wait for the gate. */
+  #queue(work: () => Promise<void>): void {
+    const end = work().then(() => {
+      void this.#unsettled.shift()
+      if (this.#isLogLong && this.#unsettled.length === 0) void this.#restartLog()
+    })
+    this.#unsettled.push(end)
+  }
+
+  /** Without a gate, readers see the newest commit. */
+  #showNewest(): void {
+    if (this.shown === null) return
+    this.snapshots.leave(this.shown)
+    this.snapshots.maxIdle = MAX_IDLE_SNAPSHOTS
+    this.shown = null
+  }
+
+  /** Have the log start over with the next commit: what readers see must then be in the file. */
+  async #restartLog(): Promise<void> {
+    await this.#checkpointer.pass()
+    if (this.shown === null || this.#unsettled.length > 0) return
+    this.shown = this.snapshots.renew(this.shown)
+    this.board?.renewReaders()
   }
 
   /** The number of committed frames in the log. */
@@ -640,9 +736,20 @@ class WriterQueue {
   async #keepLog(): Promise<void> {
     const frames = this.#frames()
     this.follower?.note(frames)
-    if (this.#atRest.length > 0) for (const work of this.#atRest.splice(0)) work(frames)
+    if (this.#atRest.length > 0) {
+      await this.#unsettled.at(-1)
+      for (const work of this.#atRest.splice(0)) work(frames)
+    }
     this.#log.makeRoom(frames * FRAME_BYTES)
-    if (frames < CHECKPOINT_FRAMES) return
+    this.#isLogLong = frames >= CHECKPOINT_FRAMES
+    if (!this.#isLogLong) return
+    if (this.shown !== null) {
+      // Otherwise it starts over when no commit waits.
+      if (frames < MAX_LOG_FRAMES) return
+      await this.#unsettled.at(-1)
+      await this.#restartLog()
+      return this.board?.renewed()
+    }
     const pass = this.#checkpointer.pass()
     const { board } = this
     if (board !== null) void pass.then(() => this.#flushing ?? board.renewReaders())
@@ -723,10 +830,4 @@ function withoutWaiting<T>(work: Promise<T>, isTurning = () => false): Promise<T
   }
   let late = setImmediate(look)
   return Promise.race([work, promise]).finally(() => clearImmediate(late))
-}
-
-/** Waits for both, also if one of them fails: readers see nothing while the other may still be under way. */
-async function bothOf(one: Promise<void>, other: Promise<void>): Promise<void> {
-  const outcomes = await Promise.allSettled([one, other])
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }

@@ -19,10 +19,14 @@ export interface BucketOptions {
   forcePathStyle: boolean
 }
 
-/** The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal. */
+/**
+ * The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal, and
+ * so is `md5`, for content that is stored on a condition.
+ */
 export interface Content {
   body: Blob
   sha256: string
+  md5?: string
 }
 
 export interface StoreRequest {

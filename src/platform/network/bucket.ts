@@ -20,6 +20,8 @@ const MIN_BYTES_PER_SEC = 128 * 1024
 const PIECE_TIMEOUT_MILLIS = 15_000
 /** Timeout of a request about a small object that is replaced again and again. */
 const REPLACE_TIMEOUT_MILLIS = 2000
+/** Most bytes of such an object. */
+const MAX_REPLACED_BYTES = 64 * 1024
 /** Keys per response: few enough to be parsed without a pause of the event loop. */
 const LIST_PAGE = 100
 const MAX_ATTEMPTS = 3
@@ -109,8 +111,7 @@ export class Bucket {
   async putNew(key: string, content: Content): Promise<boolean> {
     try {
       const tag = await this.#put(key, content, { 'if-none-match': '*' })
-      const bytes = await content.body.bytes()
-      return tag !== null && tagOf(tag).toLowerCase() === new Bun.CryptoHasher('md5').update(bytes).digest('hex')
+      return tag !== null && tagOf(tag).toLowerCase() === (await md5Of(content))
     } catch (error) {
       if (!(error instanceof BucketRefusal)) throw error
       if (error.status === NOT_IMPLEMENTED) await this.put(key, content)
@@ -128,8 +129,7 @@ export class Bucket {
     try {
       const condition: Record<string, string> = tag === null ? { 'if-none-match': '*' } : { 'if-match': `"${tag}"` }
       const stored = await this.#put(key, content, condition, REPLACE_TIMEOUT_MILLIS)
-      const bytes = await content.body.bytes()
-      const isProof = stored !== null && tagOf(stored) === new Bun.CryptoHasher('md5').update(bytes).digest('hex')
+      const isProof = stored !== null && tagOf(stored) === (await md5Of(content))
       return isProof ? tagOf(stored) : null
     } catch (error) {
       if (error instanceof BucketRefusal && error.status === NOT_IMPLEMENTED) return this.put(key, content)
@@ -139,13 +139,16 @@ export class Bucket {
     }
   }
 
-  /** Returns a small object with its tag, or null if there is none. Throws `BucketRefusal` if the store refuses. */
+  /**
+   * Returns a small object with its tag, or null if there is none. Throws if it is not small, and `BucketRefusal` if
+   * the store refuses.
+   */
   async tagged(key: string): Promise<{ content: Uint8Array; tag: string } | null> {
     try {
       return await this.ask(
         async (store, signal) => {
-          const response = await store.send({ method: 'GET', key }, signal)
-          return { content: await response.bytes(), tag: tagOf(response.headers.get('etag') ?? '') }
+          const { body, headers } = await store.send({ method: 'GET', key }, signal)
+          return { content: await smallBytesOf(key, body ?? noBytes()), tag: tagOf(headers.get('etag') ?? '') }
         },
         { timeoutMillis: REPLACE_TIMEOUT_MILLIS },
       )
@@ -298,6 +301,9 @@ async function inTime<T>(
   }
 }
 
+const md5Of = async ({ body, md5 }: Content): Promise<string> =>
+  md5 ?? new Bun.CryptoHasher('md5').update(await body.bytes()).digest('hex')
+
 /** A proxy that compresses makes tags weak. RFC 9110 section 8.8.3. */
 const tagOf = (header: string): string => header.replace(/^W\/|"/g, '')
 
@@ -326,6 +332,17 @@ async function bytesOf(
   }
   if (count !== expected) throw new Error(`the bucket sent ${count} bytes instead of ${expected}`)
   return { size: Number(size), bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) }
+}
+
+async function smallBytesOf(key: string, body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let count = 0
+  for await (const chunk of body) {
+    count += chunk.byteLength
+    if (count > MAX_REPLACED_BYTES) throw new Error(`${key} has more than ${MAX_REPLACED_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}

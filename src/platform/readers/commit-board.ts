@@ -39,14 +39,15 @@ export class CommitBoard {
     return Atomics.load(this.#notes, COMMITTED)
   }
 
-  /** Call it before COMMIT. */
-  begin(): void {
+  /** Call it before COMMIT. Returns the state that this makes. */
+  begin(): number {
     Atomics.add(this.#notes, COMMITTED, 1)
+    return this.#committed
   }
 
-  /** The newest commit is on the disk, or was not made. */
-  settle(): void {
-    Atomics.store(this.#notes, FLUSHED, this.#committed)
+  /** The newest commit, or the one that makes this state and all before it, is on the disk, or was not made. */
+  settle(state = this.#committed): void {
+    Atomics.store(this.#notes, FLUSHED, state)
     Atomics.notify(this.#notes, FLUSHED)
   }
 

@@ -1,6 +1,6 @@
 /** A machine that follows another one's continuous backup, and what keeps it from taking over without all of it. */
 import { afterAll, expect, test } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, withContext } from '../../../src/app.ts'
@@ -9,7 +9,7 @@ import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-ch
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { testLog } from '../../support/log.ts'
@@ -191,6 +191,183 @@ test('a segment that the network delivers after the takeover counts for nothing'
   })
   expect((await create(alice, 'later')).status).toBe(503)
   expect(await notes(other.config, alice)).toEqual(['before'])
+})
+
+test('segments that are stored while one before them is not count for nothing, and the chain goes on without them', async () => {
+  await using bucket = await startBucket()
+  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'before')
+  const other = await machine(backup, blobMirror)
+  await followOnce(other.begin())
+
+  const stored = () => bucket.keys().filter((key) => key.includes('/segment-')).length
+  const late = hold(bucket, '/segment-')
+  const refused = [create(alice, 'late')]
+  await until(late.isThere)
+  const before = stored()
+  for (const rkey of ['after it', 'and after that']) {
+    refused.push(create(alice, rkey.replaceAll(' ', '-')))
+    await until(() => stored() === before + refused.length - 1)
+  }
+  const listed = await request(
+    `${pds.url}/xrpc/com.atproto.repo.listRecords?repo=${alice.did}&collection=org.example.note`,
+  )
+  expect(listed.body.records).toHaveLength(1)
+  await other.begin().promote()
+  expect(await late.deliver()).toBe(412)
+  expect((await Promise.all(refused)).map(({ status }) => status)).toEqual([503, 503, 503])
+  expect(await notes(other.config, alice)).toEqual(['before'])
+
+  // It continues the chain, which a third machine follows.
+  {
+    const app = await startApp(other.config)
+    const there = await logIn(app, alice, alice.password)
+    await post(there, 'later')
+    await app.stop()
+  }
+  const third = await machine(backup, blobMirror)
+  await third.begin().promote()
+  expect(await notes(third.config, alice)).toEqual(['before', 'later'])
+  expect(await faults(third.config, alice)).toEqual([])
+})
+
+test('a machine that is far behind asks for several segments at a time', async () => {
+  await using bucket = await startBucket()
+  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  const other = await machine(backup, blobMirror)
+  await followOnce(other.begin())
+  const written = Array.from({ length: 20 }, (_, i) => `note${i}`)
+  for (const rkey of written) await post(alice, rkey)
+  await pds.stop()
+
+  let underWay = 0
+  let most = 0
+  const gate = Promise.withResolvers<void>()
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'GET' || !key.includes('/segment-')) return false
+    most = Math.max(most, ++underWay)
+    response.once('close', () => underWay--)
+    if (most >= 3) gate.resolve()
+    if (most === 1) return false
+    void gate.promise.then(() => bucket.pass(incoming, response))
+    return true
+  }
+  // Once it has seen that there are more, nothing is answered until three are asked for.
+  await other.begin().promote()
+  bucket.intercept = null
+  expect(await notes(other.config, alice)).toEqual(written.toSorted())
+})
+
+test('objects that are none of a backup, or too large for one, are told, and stop no machine for good', async () => {
+  await using bucket = await startBucket()
+  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'before')
+  await pds.stop()
+  const other = await machine(backup, blobMirror)
+  const lease = 'backup/continuous/lease'
+  const kept = bucket.read(lease)
+  for (const [bytes, said] of [
+    [Buffer.from('{'), 'continuous/lease is damaged'],
+    [Buffer.from('{"holder":1}'), 'continuous/lease is damaged'],
+    [Buffer.alloc(100_000, 32), 'lease has more than 65536 bytes'],
+  ] as const) {
+    await bucket.write(lease, bytes)
+    await expect(other.begin().promote()).rejects.toThrow(said)
+  }
+  await bucket.write(lease, kept)
+  const key = bucket.keys().find((each) => each.endsWith('/key'))!
+  const keyBytes = bucket.read(key)
+  await bucket.write(key, Buffer.alloc(2 * 1024 ** 2))
+  await expect(other.begin().promote()).rejects.toThrow('key has more than 1048576 bytes')
+  await bucket.write(key, keyBytes)
+  const last = bucket.keys().findLast((each) => each.includes('/segment-'))!
+  const next = last.replace(/\d+$/, (number) => String(Number(number) + 1).padStart(number.length, '0'))
+  // Without an end: only as much is read as an object can have.
+  let sent = 0
+  bucket.intercept = (incoming, response, each) => {
+    if (incoming.method !== 'GET' || each !== next) return false
+    response.writeHead(200)
+    const chunk = Buffer.alloc(16 * 1024 ** 2)
+    const more = () => {
+      while (!response.destroyed && response.write(chunk)) sent += chunk.byteLength
+    }
+    response.on('drain', more)
+    more()
+    return true
+  }
+  await expect(other.begin().promote()).rejects.toThrow('has more than 1073741824 bytes')
+  expect(sent).toBeLessThan(1.2 * 1024 ** 3)
+  bucket.intercept = null
+  await bucket.write(next, Buffer.from('of somebody else'))
+  await expect(other.begin().promote()).rejects.toThrow(/segment-\d+ is damaged/)
+  bucket.delete(next)
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(['before'])
+})
+
+test('a base comes after many segments too, however soon', async () => {
+  const place = newFolder()
+  const backup = {
+    continuous: place,
+    continuousPromise: 'sync',
+    continuousLagMs: 60_000,
+    continuousBaseSecs: 90,
+  } as const
+  await using pds = await startPds({ backup }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  const bases = () => names(place, 'base-').length
+  expect(bases()).toBe(1)
+  const written = ['one', 'two', 'three', 'four', 'five']
+  for (const rkey of written) await post(alice, rkey)
+  await until(() => bases() > 1)
+  const other = await machine(backup)
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(written.toSorted())
+})
+
+test('whoever tells the machine that serves to take over does not make it do so at another time', async () => {
+  const place = newFolder()
+  const env = {
+    SERVICE_BACKUP_CONTINUOUS: place,
+    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+    PORT: String(await freePort()),
+  }
+  const folder = newFolder()
+  mkdirSync(folder)
+  const promote = { ...env, SERVICE_DATA_DIR: join(folder, 'data') }
+  await using server = await startProgram(['dev'], env, folder)
+  await isKept(server)
+  expect(await runProgram(['promote', '--dev'], promote)).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('this machine is the one that serves'),
+  })
+  expect(existsSync(join(folder, 'data', 'holdfast.promote'))).toBe(false)
+})
+
+test('a port that is taken is told in words', async () => {
+  const place = newFolder()
+  await using pds = await startPds({ backup: { continuous: place, continuousPromise: 'sync' } }, { onFile: true })
+  await isKept(pds)
+  const { port } = new URL(pds.url)
+  const env = { SERVICE_BACKUP_CONTINUOUS: place, SERVICE_DATA_DIR: newFolder(), SERVICE_PORT: port }
+  const ended = await runProgram(['follow', '--dev'], { ...env, SERVICE_PUBLIC_URL: 'http://localhost:1' })
+  expect(ended.code).toBe(1)
+  expect(ended.err).toContain(port)
+  expect(ended.err).not.toContain('    at ')
 })
 
 test('a renewal of the lease that the network delivers after the takeover renews nothing', async () => {

@@ -1,6 +1,6 @@
 /** Which data directory may continue a continuous backup. */
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
@@ -13,7 +13,7 @@ import { quietTerminal } from '../../support/clients/terminal.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { testConfig } from '../../support/servers/config.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
-import { runProgram } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-lease-'))
@@ -132,6 +132,82 @@ test('a store that knows no conditions has a continuous backup, and no server th
   await isKept(pds)
   await createAccount(pds, 'alice')
   await expect(pds.restart({ backup: { ...backup, takeoverSecs: 15 } })).rejects.toThrow('this store ignores If-')
+})
+
+test('a lease that is deleted or overwritten by what is none is written anew by the machine that has it', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousPromise: 'sync', takeoverSecs: 3 } as const
+  await using pds = await startPds({ backup, blobMirror: { ...mirror, bucket: null } }, { onFile: true })
+  await isKept(pds)
+  const alice = await createAccount(pds, 'alice')
+  const key = 'backup/continuous/lease'
+  const holder = () => {
+    const text = bucket.keys().includes(key) ? Buffer.from(bucket.read(key)).toString() : ''
+    return text.startsWith('{') ? (JSON.parse(text) as { holder: string }).holder : null
+  }
+  const own = holder()
+  for (const damage of [() => bucket.delete(key), () => bucket.write(key, Buffer.from('of somebody else'))]) {
+    await damage()
+    await until(() => holder() === own)
+    const json = { repo: alice.did, collection: 'org.example.note', record: { $type: 'org.example.note' } }
+    expect((await alice.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  }
+})
+
+test('without a lease that runs out, a takeover from a store that knows no conditions is refused too', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  bucket.ignoresConditions = true
+  const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  await isKept(pds)
+  const alice = await createAccount(pds, 'alice')
+  const before = Buffer.from(bucket.read('backup/continuous/lease')).toString()
+  const env = {
+    SERVICE_DATA_DIR: newFolder(),
+    SERVICE_PUBLIC_URL: 'http://localhost:1',
+    SERVICE_BACKUP_CONTINUOUS: backup.continuous,
+    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+    SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+  }
+  const promoted = await runProgram(['promote', '--dev'], env)
+  expect(promoted.code).toBe(1)
+  expect(promoted.err).toContain('this store ignores If-')
+  expect(Buffer.from(bucket.read('backup/continuous/lease')).toString()).toBe(before)
+  const json = { repo: alice.did, collection: 'org.example.note', record: { $type: 'org.example.note' } }
+  expect((await alice.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+})
+
+test('a folder without hard links has a continuous backup, and no server that another one may replace', async () => {
+  const place = newFolder()
+  const folder = newFolder()
+  mkdirSync(folder)
+  const program = [process.execPath, join(import.meta.dir, '../../support/faults/without-links.ts'), ...PROGRAM]
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_BACKUP_CONTINUOUS: place,
+    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+  }
+  {
+    await using server = await startProgram(['dev'], env, folder, { program })
+    await isKept(server)
+    await createAccount(server, 'alice')
+    const promoted = await runProgram(
+      ['promote', '--dev'],
+      { ...env, SERVICE_DATA_DIR: newFolder(), SERVICE_PUBLIC_URL: 'http://localhost:1' },
+      program,
+    )
+    expect(promoted).toMatchObject({ code: 1, err: expect.stringContaining('has no hard links') })
+    await createAccount(server, 'bob')
+  }
+  await expect(
+    startProgram(['dev'], { ...env, SERVICE_BACKUP_TAKEOVER_SECS: '15' }, folder, { program }),
+  ).rejects.toThrow('has no hard links')
 })
 
 test('a file that says it is another directory cannot continue the backup', async () => {

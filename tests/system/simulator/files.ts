@@ -24,6 +24,7 @@ export const realpath = promised('realpathSync')
 export const rename = promised('renameSync')
 export const rm = promised('rmSync')
 export const stat = promised('statSync')
+export const unlink = promised('unlinkSync')
 export const statfs = promised('statfsSync')
 export const writeFile = promised('writeFileSync')
 

@@ -192,7 +192,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       },
       {
         path: 'src/features/operations/backup/continuous-lease.ts',
-        find: 'if (record.ttlMillis > 0) await lease.#requireConditions()',
+        find: 'if (ttlMillis > 0 || isTakeover) await archive.requireConditions()',
         put: '',
       },
     ],

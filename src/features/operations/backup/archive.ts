@@ -29,6 +29,8 @@ export interface Archive {
    * or null if it has changed meanwhile. Throws if neither is certain.
    */
   swap(name: string, content: Uint8Array, tag: string | null): Promise<string | null>
+  /** Throws `OperatorError` unless `writeNew` and `swap` keep their conditions, also beside other machines. */
+  requireConditions(): Promise<void>
   /** Lists the names that begin with `prefix`. */
   names(prefix: string): AsyncIterable<string>
   delete(name: string): Promise<void>
@@ -111,6 +113,21 @@ function folderArchive(dir: string): Archive {
       for (const old of versions.slice(0, -1)) await rm(join(dir, versionName(name, old)), { force: true })
       return String(version)
     },
+    async requireConditions() {
+      const probe = join(dir, probeName())
+      await haveFolder(dirname(probe), dir)
+      try {
+        await spoolWhole(probe, bytesOf(''), async (from, to) => {
+          await link(from, to)
+          await rm(from)
+        })
+      } catch (error) {
+        if (!linkless.has((error as NodeJS.ErrnoException).code)) throw error
+        throw unsafe(`the file system of ${dir} has no hard links`, 'use a bucket, or a folder on another one')
+      } finally {
+        await rm(probe, { force: true })
+      }
+    },
     async *names(prefix) {
       const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
         (error: { code?: string }) => {
@@ -127,6 +144,12 @@ function folderArchive(dir: string): Archive {
     deleteFolder: (folder) => rm(join(dir, folder), { recursive: true, force: true }),
   }
 }
+
+/** What `requireConditions` writes, and deletes. */
+const probeName = () => `conditions-${crypto.randomUUID()}`
+
+const unsafe = (what: string, remedy: string): OperatorError =>
+  new OperatorError(`${what}, so no machine can take over safely: ${remedy}, or unset backup.takeover_secs`)
 
 /** An object that is replaced is a file for each version, of which the highest counts. */
 const versionName = (name: string, version: number): string => `${name}.${version}`
@@ -181,6 +204,7 @@ async function linkOrRename(from: string, to: string): Promise<boolean> {
 const smallContent = (content: Uint8Array): Content => ({
   body: new Blob([new Uint8Array(content)]),
   sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex'),
+  md5: new Bun.CryptoHasher('md5').update(content).digest('hex'),
 })
 
 /** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
@@ -215,6 +239,21 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
       // An earlier try of the same request may have stored it.
       const found = await bucket.tagged(prefix + name)
       return found !== null && Buffer.from(found.content).equals(content) ? found.tag : null
+    },
+    async requireConditions() {
+      const key = prefix + probeName()
+      const content = () => smallContent(Buffer.from(crypto.randomUUID()))
+      try {
+        const stored = await bucket.put(key, content())
+        for (const [tag, condition] of [
+          [null, 'If-None-Match'],
+          ['0', 'If-Match'],
+        ] as const)
+          if ((await bucket.replace(key, content(), tag)) !== null || (await bucket.tagged(key))?.tag !== stored)
+            throw unsafe(`this store ignores ${condition}`, 'use another store')
+      } finally {
+        await bucket.delete(key)
+      }
     },
     names,
     delete: (name) => bucket.delete(prefix + name),
@@ -264,12 +303,33 @@ export async function spool(
   return { size, sha256: hasher.digest('hex') }
 }
 
-/** Read an object into memory; null if there is none. Use it only for objects that are always small. */
-export async function readWhole(archive: Archive, name: string): Promise<Uint8Array | null> {
+/** Of what has one value in it, or a few. */
+const MAX_SMALL_BYTES = 1024 ** 2
+
+/** Read an object into memory; null if there is none. Throws `OperatorError` if it is larger than it can be. */
+export async function readWhole(
+  archive: Archive,
+  name: string,
+  maxBytes = MAX_SMALL_BYTES,
+): Promise<Uint8Array | null> {
   const content = await archive.read(name)
-  if (content === null) return null
+  return content && wholeOf(content, name, maxBytes)
+}
+
+/** The same, of an object that is being read. */
+export async function wholeOf(
+  content: AsyncIterable<Uint8Array>,
+  name: string,
+  maxBytes = MAX_SMALL_BYTES,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
-  for await (const chunk of content) chunks.push(chunk)
+  let bytes = 0
+  for await (const chunk of content) {
+    bytes += chunk.byteLength
+    if (bytes > maxBytes)
+      throw new OperatorError(`${name} has more than ${maxBytes} bytes, as no object of a backup does`)
+    chunks.push(chunk)
+  }
   return Buffer.concat(chunks)
 }
 

@@ -15,6 +15,7 @@
  * An object is a header in clear, which says what it is, and its compressed content, sealed with AES-256-GCM. The
  * header is authenticated with it.
  */
+import { createCipheriv } from 'node:crypto'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { PAGE_BYTES, type LogPosition, type Pages } from '../../../platform/database/log-follower.ts'
@@ -25,6 +26,18 @@ const NONCE_BYTES = 12
 /** A header is a few hundred bytes. */
 const MAX_HEADER_BYTES = 4096
 const WORD_BYTES = 4
+/** Handing less than this to another thread, and waiting for a turn of the event loop, takes longer than doing it. */
+const MAX_SMALL_BYTES = 512 * 1024
+/**
+ * A segment is sent only if its number is less than this above that of the first one which is not known to be at the
+ * destination. So this many are under way at most.
+ */
+export const MAX_UNDER_WAY = 8
+/**
+ * A process that continues the chain of another one begins with a segment after which this many numbers are left out:
+ * the other one may have stored segments there that follow one which was never stored. More than `MAX_UNDER_WAY`.
+ */
+export const NUMBERS_LEFT_OUT = 64
 
 interface Common {
   chain: string
@@ -47,7 +60,14 @@ export interface SegmentHeader extends Common {
   promise?: 'async' | 'sync'
   /** Where the log of the database had it. Earlier versions have none. */
   position?: LogPosition
+  /** Number of the segment that follows, if it is not the next number. */
+  next?: number
+  /** Number of a segment that was known to be at the destination when this one was made. */
+  through?: number
 }
+
+/** Number of the segment that follows. */
+export const numberAfter = ({ number, next = number + 1 }: Pick<SegmentHeader, 'number' | 'next'>): number => next
 
 export interface BaseHeader extends Common {
   kind: 'base'
@@ -108,20 +128,40 @@ export const digestOf = (bytes: Uint8Array | string): string =>
 const imported = (key: Uint8Array, use: 'encrypt' | 'decrypt'): Promise<CryptoKey> =>
   crypto.subtle.importKey('raw', new Uint8Array(key), 'AES-GCM', false, [use])
 
-/** Compresses and seals on other threads. */
+/** Compresses and seals, on other threads if there is much to do. */
 export async function sealObject(key: Uint8Array, header: Header, content: Uint8Array): Promise<Uint8Array> {
   const text = Buffer.from(JSON.stringify(header))
   const length = Buffer.alloc(WORD_BYTES)
   length.writeUInt32BE(text.byteLength)
   const clear = new Uint8Array(Buffer.concat([Buffer.from(MAGIC), length, text]))
   const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
-  const compressed = await Bun.zstdCompress(content, { level: 1 })
+  const isSmall = content.byteLength <= MAX_SMALL_BYTES
+  const compressed = isSmall
+    ? Bun.zstdCompressSync(content, { level: 1 })
+    : await Bun.zstdCompress(content, { level: 1 })
+  if (isSmall) {
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(clear)
+    return Buffer.concat([clear, nonce, cipher.update(compressed), cipher.final(), cipher.getAuthTag()])
+  }
   const sealed = await crypto.subtle.encrypt(
     { name: 'AES-GCM', iv: nonce, additionalData: clear },
     await imported(key, 'encrypt'),
     new Uint8Array(compressed),
   )
   return Buffer.concat([clear, nonce, new Uint8Array(sealed)])
+}
+
+/** The header of a segment, as its own process has written it; null for other bytes. */
+export function headerOf(bytes: Uint8Array): SegmentHeader | null {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const start = MAGIC.length + WORD_BYTES
+  if (buffer.byteLength < start || buffer.toString('latin1', 0, MAGIC.length) !== MAGIC) return null
+  try {
+    return JSON.parse(buffer.toString('utf8', start, start + buffer.readUInt32BE(MAGIC.length))) as SegmentHeader
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
 }
 
 /** Throws `OperatorError` if the object is damaged, or is another one than its name says. */

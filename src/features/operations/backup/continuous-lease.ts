@@ -55,7 +55,22 @@ export class Superseded extends OperatorError {
 
 export async function readLease(archive: Archive): Promise<FoundLease | null> {
   const found = await archive.tagged(LEASE)
-  return found && { record: JSON.parse(Buffer.from(found.content).toString()) as LeaseRecord, tag: found.tag }
+  if (found === null) return null
+  const record = recordOf(found.content)
+  if (record === null) throw new Error(`${LEASE} is damaged: delete it, unless another machine serves`)
+  return { record, tag: found.tag }
+}
+
+/** Returns null if it is damaged. */
+function recordOf(content: Uint8Array): LeaseRecord | null {
+  try {
+    const record = JSON.parse(Buffer.from(content).toString()) as Partial<LeaseRecord> | null
+    if (typeof record?.holder === 'string' && Number.isSafeInteger(record.epoch) && typeof record.chain === 'string')
+      return record as LeaseRecord
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  return null
 }
 
 /** The name under which a data directory has held the lease; null if it never has. */
@@ -105,16 +120,18 @@ export class Lease {
 
   /**
    * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. Throws `OperatorError` if a
-   * lease that runs out is wanted, and the store knows no conditions.
+   * lease that runs out is wanted, or `isTakeover`, and the destination knows no conditions.
    */
   static async take(
     place: Place,
     former: FoundLease | null,
-    { chain, through }: Pick<LeaseRecord, 'chain' | 'through'>,
+    { chain, through, isTakeover = false }: Pick<LeaseRecord, 'chain' | 'through'> & { isTakeover?: boolean },
   ): Promise<Lease | null> {
     const { config, clock, archive } = place
     const holder = formerHolder(config.dataDir) ?? crypto.randomUUID()
     const isSame = former?.record.holder === holder
+    const ttlMillis = config.backup.takeoverSecs * 1000
+    if (ttlMillis > 0 || isTakeover) await archive.requireConditions()
     const askedAt = clock.monotonic()
     const record: LeaseRecord = {
       holder,
@@ -122,29 +139,14 @@ export class Lease {
       epoch: isSame ? former.record.epoch : (former?.record.epoch ?? 0) + 1,
       chain,
       through: through ?? 0,
-      ttlMillis: config.backup.takeoverSecs * 1000,
+      ttlMillis,
       beat: (former?.record.beat ?? 0) + 1,
       at: clock.now(),
     }
     const tag = await archive.swap(LEASE, encode(record), former?.tag ?? null)
     if (tag === null) return null
     if (!isSame) noteHolder(config.dataDir, holder)
-    const lease = new Lease(place, { record, tag }, askedAt)
-    if (record.ttlMillis > 0) await lease.#requireConditions()
-    return lease
-  }
-
-  /** Throws `OperatorError` if the store replaces what it should not. */
-  async #requireConditions(): Promise<void> {
-    const { archive } = this.place
-    for (const [tag, condition] of [
-      [null, 'If-None-Match'],
-      ['0', 'If-Match'],
-    ] as const)
-      if ((await archive.swap(LEASE, encode({ ...this.record, beat: this.record.beat + 1 }), tag)) !== null)
-        throw new OperatorError(
-          `this store ignores ${condition}, so no machine can take over safely: use another store, or unset backup.takeover_secs`,
-        )
+    return new Lease(place, { record, tag }, askedAt)
   }
 
   /** Renew it. Returns false if another machine has taken it. */
@@ -152,19 +154,28 @@ export class Lease {
     const { clock, archive } = this.place
     const askedAt = clock.monotonic()
     const record = { ...this.record, ...changed, beat: this.record.beat + 1, at: clock.now() }
-    const tag = await archive.swap(LEASE, encode(record), this.found.tag)
+    const tag =
+      (await archive.swap(LEASE, encode(record), this.found.tag)) ?? (await this.#replaceDamaged(encode(record)))
     if (tag === null) return this.#lookAgain()
     this.found = { record, tag }
     this.#noteRenewal(askedAt)
     return true
   }
 
+  /** What was deleted, or is none, is not the lease of another machine. Returns null if it may be. */
+  async #replaceDamaged(content: Uint8Array): Promise<string | null> {
+    const { archive } = this.place
+    const found = await archive.tagged(LEASE)
+    if (found !== null && recordOf(found.content) !== null) return null
+    return archive.swap(LEASE, content, found?.tag ?? null)
+  }
+
   /** An earlier try, whose outcome was unknown, may have replaced it. */
   async #lookAgain(): Promise<boolean> {
     const found = await readLease(this.place.archive)
-    if (found === null || found.record.holder !== this.record.holder || found.record.epoch !== this.record.epoch)
+    if (found !== null && (found.record.holder !== this.record.holder || found.record.epoch !== this.record.epoch))
       return false
-    this.found = found
+    if (found !== null) this.found = found
     throw new Error('the lease was renewed late')
   }
 

@@ -1,8 +1,9 @@
 /**
  * Builds the database as of an instant from a continuous backup: a base, and the segments that follow it.
  *
- * A list of the bucket may lack the newest objects, so segments are asked for by number until one is not there; that a
- * later one is listed, or a later base, shows that one is missing.
+ * A list of the bucket may lack the newest objects, so segments are asked for by number until one is not there. Several
+ * are sent at a time, so the last ones of a server that was lost may be there without the one before them: they were
+ * never acknowledged. Anything else that is listed, and later, shows that a segment is missing.
  */
 import { Database } from 'bun:sqlite'
 import { open, rm, type FileHandle } from 'node:fs/promises'
@@ -13,13 +14,15 @@ import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { databaseFiles, makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import { readWhole, type Archive } from './archive.ts'
+import { wholeOf, type Archive } from './archive.ts'
 import { blobList } from './backup-writing.ts'
 import {
   CONTINUOUS,
   decodePages,
   digestOf,
   inChain,
+  MAX_UNDER_WAY,
+  numberAfter,
   openObject,
   parseObjectName,
   pieceName,
@@ -28,6 +31,7 @@ import {
   type ObjectName,
   type SegmentHeader,
 } from './continuous-format.ts'
+import { needed, SegmentReader, segmentOf, type Segment } from './continuous-reading.ts'
 import { fetchBlobs, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 
@@ -48,8 +52,10 @@ export interface Source {
 
 export interface Chain {
   bases: (ObjectName & { name: string })[]
-  /** The highest number of a segment that is listed, or that a base implies. */
+  /** The highest number of a segment that is listed. */
   last: number
+  /** The segments below this number were there, as bases say. */
+  known: number
 }
 
 /**
@@ -112,11 +118,12 @@ async function listed(archive: Archive): Promise<Source['names']> {
   for await (const name of archive.names(CONTINUOUS)) {
     const found = parseObjectName(name)
     if (found === null) continue
-    const chain = chains.get(found.chain) ?? { bases: [], last: 0 }
+    const chain = chains.get(found.chain) ?? { bases: [], last: 0, known: 0 }
     chains.set(found.chain, chain)
-    if (found.kind === 'base') chain.bases.push({ ...found, name })
-    const last = { segment: found.number, base: found.number - 1, piece: 0, key: 0 }[found.kind]
-    chain.last = Math.max(chain.last, last)
+    if (found.kind === 'segment') chain.last = Math.max(chain.last, found.number)
+    if (found.kind !== 'base') continue
+    chain.bases.push({ ...found, name })
+    chain.known = Math.max(chain.known, found.number)
   }
   return chains
 }
@@ -136,12 +143,14 @@ function newestBase({ names }: Source, at: Millis): Chain['bases'][number] {
 export async function keyOf({ part }: Source, chain: string): Promise<Uint8Array> {
   const content = await part(inChain(chain, 'key'))
   if (content === null) throw new OperatorError(`${inChain(chain, 'key')} is missing`)
-  return Buffer.concat(await Array.fromAsync(content))
+  return wholeOf(content, inChain(chain, 'key'))
 }
 
 /** The last segment that was applied. */
 export interface Built {
   number: number
+  /** Number of the segment that follows. */
+  next: number
   digest: string
   at: Millis
   seq: number
@@ -151,12 +160,13 @@ export interface Built {
 }
 
 export async function build(
-  { archive, names }: Source,
+  source: Source,
   key: Uint8Array,
   file: FileHandle,
   chosen: Chain['bases'][number],
   at: Millis,
 ): Promise<Built> {
+  const { archive } = source
   const { chain } = chosen
   const base = await readBase(archive, key, chosen)
   let offset = 0
@@ -170,34 +180,50 @@ export async function build(
   }
   let built: Built = {
     number: base.header.number - 1,
+    next: base.header.number,
     digest: base.header.previous,
     at: base.header.at,
     seq: 0,
     epoch: 0,
     promise: 'async',
   }
-  const { last } = names.get(chain)!
+  const segments = new SegmentReader(archive, key, chain)
   // Every segment is of a later instant than the one before.
-  for (let number = base.header.number; number <= base.header.complete || built.at < at; number++) {
+  while (built.next <= base.header.complete || built.at < at) {
+    const number = built.next
     const name = segmentName(chain, number)
-    const isThere = number <= Math.max(base.header.complete, last)
-    const found = await segmentOf(archive, key, name, isThere).catch((error: unknown) => {
-      throw number > base.header.complete ? withRemedy(error, built.at) : error
-    })
-    if (found === null) break
-    requireOrder(found.header, built, name)
-    if (number > base.header.complete && found.header.at > at) break
-    built = await apply(file, found, built)
+    const isInBase = number <= base.header.complete
+    try {
+      const found = await segments.read(number)
+      if (found === null) {
+        if (isInBase || (await isMissing(source, key, chain, number))) throw new OperatorError(`${name} is missing`)
+        break
+      }
+      requireOrder(found.header, built, name)
+      if (!isInBase && found.header.at > at) break
+      built = await apply(file, found, built)
+    } catch (error) {
+      throw isInBase ? error : withRemedy(error, built.at)
+    }
   }
   return built
 }
 
-type Segment = { header: SegmentHeader; content: Uint8Array; digest: string }
+/** Whether a segment that is not there was there, or one after it was acknowledged. */
+async function isMissing({ archive, names }: Source, key: Uint8Array, chain: string, number: number): Promise<boolean> {
+  const { last, known } = names.get(chain)!
+  if (number < known || last >= number + MAX_UNDER_WAY) return true
+  for (let later = number + 1; later <= last; later++) {
+    const found = await segmentOf(archive, key, segmentName(chain, later))
+    if (found !== null && (found.header.through ?? later - 1) >= number) return true
+  }
+  return false
+}
 
 /** Throws `OperatorError` unless it follows what was applied, and is of no earlier epoch. */
 export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Built, name: string): void {
   if (previous !== built.digest || epoch < built.epoch)
-    throw withRemedy(new OperatorError(`${name} does not follow the segment before it`), built.at)
+    throw new OperatorError(`${name} does not follow the segment before it`)
 }
 
 /** Replace the pages of a segment. Does no harm if it is repeated, with all segments that follow. */
@@ -205,18 +231,7 @@ export async function apply(file: FileHandle, { header, content, digest }: Segme
   for (const { at, page } of decodePages(content)) await writeAt(file, page, at)
   await file.truncate(header.databasePages * PAGE_BYTES)
   const { number, seq, epoch = 0, promise = 'async' } = header
-  return { number, digest, at: Math.max(header.at, built.at), seq, epoch, promise }
-}
-
-/** Returns null if there is none. */
-export async function segmentOf(
-  archive: Archive,
-  key: Uint8Array,
-  name: string,
-  isThere: boolean,
-): Promise<Segment | null> {
-  const bytes = isThere ? await needed(archive, name) : await readWhole(archive, name)
-  return bytes && { ...(await openObject(key, bytes, name, 'segment')), digest: digestOf(bytes) }
+  return { number, next: numberAfter(header), digest, at: Math.max(header.at, built.at), seq, epoch, promise }
 }
 
 const withRemedy = (error: unknown, at: Millis): unknown =>
@@ -230,12 +245,6 @@ async function readBase(archive: Archive, key: Uint8Array, { name, at }: Chain['
   const { header, content } = await openObject(key, await needed(archive, name), name, 'base')
   if (header.at !== at) throw new OperatorError(`${name} has the content of another object`)
   return { header, content: JSON.parse(Buffer.from(content).toString()) as BaseContent }
-}
-
-async function needed(archive: Archive, name: string): Promise<Uint8Array> {
-  const bytes = await readWhole(archive, name)
-  if (bytes === null) throw new OperatorError(`${name} is missing`)
-  return bytes
 }
 
 async function writeAt(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {

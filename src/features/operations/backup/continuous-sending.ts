@@ -6,10 +6,11 @@
  * continued (the spool is full, the log has started over unread, another server has written to the chain) a new one
  * begins, with a base.
  *
- * With `backup.continuous_promise = "sync"`, each group of commits is a segment, and is acknowledged once the
- * destination has it (`pass`). Until then no reader sees it, and no other group commits. What the database has when the
- * server starts is at the destination before the port opens. Only with the very first base it is otherwise: until that
- * is complete, commits are acknowledged as with `async`. After that the chain does not break: the server stops instead.
+ * With `backup.continuous_promise = "sync"`, each group of commits is a segment, which is sent once the group is on the
+ * disk, and acknowledged once the destination has it and all before it (`pass`). Until then no reader sees it. Several
+ * are under way at a time. What the database has when the server starts is at the destination before the port opens.
+ * Only with the very first base it is otherwise: until that is complete, commits are acknowledged as with `async`.
+ * After that the chain does not break: the server stops instead.
  */
 import { existsSync } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
@@ -19,27 +20,38 @@ import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { DatabaseUnavailable, type LogFollowing } from '../../../platform/database/database.ts'
-import type { CommitGate, LogFollower, LogPosition, Pages } from '../../../platform/database/log-follower.ts'
+import type {
+  CommitGate,
+  GatedCommit,
+  LogFollower,
+  LogPosition,
+  Pages,
+} from '../../../platform/database/log-follower.ts'
 import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { headSeq } from '../../data/firehose/firehose.ts'
-import { bytesOf, openArchive, readWhole, type Archive } from './archive.ts'
+import { bytesOf, openArchive, type Archive } from './archive.ts'
 import {
   baseName,
   CONTINUOUS,
   digestOf,
   encodePages,
+  headerOf,
   inChain,
+  MAX_UNDER_WAY,
+  numberAfter,
+  NUMBERS_LEFT_OUT,
   parseObjectName,
   pieceName,
   sealObject,
   segmentName,
   type BaseContent,
+  type SegmentHeader,
 } from './continuous-format.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, Superseded } from './continuous-lease.ts'
-import { segmentOf } from './continuous-restoring.ts'
+import { readObject, segmentOf, type Segment } from './continuous-reading.ts'
 import { dropUnneeded } from './continuous-retention.ts'
-import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState } from './continuous-spool.ts'
+import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
 import { sealOf } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
@@ -65,6 +77,26 @@ const MAX_SYNC_PAUSE_MILLIS = 1000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const UNKNOWN = '; the change may still take effect'
 
+/** A group that waits for its segment. */
+interface Passing {
+  number: number
+  resolve(): void
+  reject(error: Error): void
+  refuse(error: Error): void
+}
+
+/** What a segment is made of. */
+interface Taken {
+  number: number
+  /** Number of the segment that follows. */
+  next: number
+  taken: Pages
+  takenAt: Millis
+  since: number
+  /** The commit that it waits for; null if it waits for none. */
+  commit: GatedCommit | null
+}
+
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
 
@@ -89,13 +121,14 @@ export class ContinuousSending implements CommitGate {
   #lease: Lease | null = null
   #renewals: Promise<void> = Promise.resolve()
   #isSuperseded = false
+  /** Whether nothing will ever be acknowledged again. */
+  #isOver = false
   /** Whether commits are acknowledged once the destination has them, and not earlier. */
   #isPromised = false
   /** Why commits are refused. */
   refusal: CommitGate['refusal'] = null
-  /** The group that waits for its segment. */
-  #passing: { number: number; resolve(): void; reject(error: Error): void; refuse(error: Error): void } | null = null
-  /** Number of the last segment that the destination has. */
+  readonly #passing = new Set<Passing>()
+  /** Number of the last segment that the destination is known to have, and all before it; 0 if none is known. */
   #sentThrough = 0
   #hasStarted = false
   #follower: LogFollower | null = null
@@ -104,6 +137,10 @@ export class ContinuousSending implements CommitGate {
   #key: Uint8Array = new Uint8Array()
   /** Of the last segment that was begun. */
   #number = 0
+  /** Of the one that follows. */
+  #next = 1
+  /** Whether the next segment is the first of this process on a chain that another one has written to. */
+  #leavesOut = false
   /** Segments are sealed one after another. */
   #sealing: Promise<void> = Promise.resolve()
   #timer: ReturnType<typeof setTimeout> | null = null
@@ -185,25 +222,27 @@ export class ContinuousSending implements CommitGate {
     this.ctx.log.info('the server starts once the continuous backup has everything')
     while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
       if (this.following.abandoned !== null) throw this.following.abandoned
+      this.#seal()
       await this.#pause(POLL_MILLIS)
     }
   }
 
-  async pass(refuse: (error: Error) => void): Promise<void> {
-    if (!this.#isPromised) return
-    this.#seal()
+  async pass(commit: GatedCommit): Promise<void> {
+    if (!this.#isPromised) return commit.flushed
+    this.#seal(commit)
     const number = this.#number
-    if (number <= this.#sentThrough && this.#isHeld) return
+    if (number <= this.#sentThrough && this.#isHeld) return commit.flushed
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#passing = { number, resolve, reject, refuse }
+    const passing = { number, resolve, reject, refuse: commit.refuse }
+    this.#passing.add(passing)
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
-    if (this.#isSuperseded || (this.#isStopping && this.#fault !== null)) this.#giveUp()
+    if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
     try {
-      await promise
+      await Promise.all([promise, commit.flushed])
     } finally {
       clearTimeout(late)
-      this.#passing = null
-      if (!this.#isSuperseded) this.refusal = null
+      this.#passing.delete(passing)
+      if (this.#passing.size === 0 && !this.#isOver) this.refusal = null
     }
   }
 
@@ -213,19 +252,23 @@ export class ContinuousSending implements CommitGate {
   }
 
   #letPass(): void {
-    if (this.#passing !== null && this.#passing.number <= this.#sentThrough && this.#isHeld) this.#passing.resolve()
+    if (!this.#isHeld) return
+    for (const { number, resolve } of this.#passing) if (number <= this.#sentThrough) resolve()
   }
 
+  /** Nothing that waits is acknowledged any more. Readers never see it. */
   #giveUp(): void {
-    this.#passing?.reject(unavailable(UNKNOWN))
+    this.#isOver = true
+    this.refusal ??= { error: unavailable(), at: this.ctx.clock.monotonic() }
+    for (const { reject } of this.#passing) reject(unavailable(UNKNOWN))
   }
 
   /** Tell those who wait that the destination takes nothing, and refuse others until it does. */
   #refuse(): void {
-    if (this.#passing === null || this.refusal !== null || !this.#hasStarted) return
+    if (this.#passing.size === 0 || this.refusal !== null || !this.#hasStarted) return
     this.ctx.log.error('writes are refused: the destination of the continuous backup does not take them')
     this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
-    this.#passing.refuse(unavailable(UNKNOWN))
+    for (const { refuse } of this.#passing) refuse(unavailable(UNKNOWN))
   }
 
   async #resume(noted: ChainState): Promise<boolean> {
@@ -251,18 +294,27 @@ export class ContinuousSending implements CommitGate {
   async #laterState(noted: ChainState): Promise<ChainState | null> {
     let state = noted
     const key = Buffer.from(noted.key, 'base64')
+    const segmentAt = (number: number) =>
+      segmentOf(this.#archive, key, segmentName(noted.chain, number)).catch((error: unknown) => {
+        if (error instanceof OperatorError) return null
+        throw error
+      })
     await this.#untilDone(
       () => this.#end.signal.aborted,
       async () => {
+        const [first] = this.#spool.waiting
+        if (first !== undefined) {
+          const own = await this.#spool.read(first)
+          const found = await segmentAt(first.number)
+          // What the process before this one had sent has arrived late, when this one had made another in its place.
+          if (found === null || found.digest === digestOf(own) || found.header.previous !== headerOf(own)?.previous)
+            return
+          state = after(state, found)
+        }
         for (;;) {
-          const name = segmentName(state.chain, state.number + 1)
-          const found = await segmentOf(this.#archive, key, name, false).catch((error: unknown) => {
-            if (error instanceof OperatorError) return null
-            throw error
-          })
+          const found = await segmentAt(state.next)
           if (found === null || found.header.previous !== state.digest) return
-          const { number, at, position = nowhere } = found.header
-          state = { ...state, number, at, position, digest: found.digest, closed: null }
+          state = after(state, found)
         }
       },
     )
@@ -273,7 +325,9 @@ export class ContinuousSending implements CommitGate {
     this.#state = state
     this.#key = Buffer.from(state.key, 'base64')
     this.#number = state.number
-    this.#sentThrough = state.number - this.#spool.waiting.length
+    this.#next = state.next
+    this.#leavesOut = state.number > 0
+    this.#sentThrough = this.#spool.waiting.length === 0 ? state.number : 0
     this.#isPromised = this.#isSync && state.baseAt !== null
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
     this.#openSince = null
@@ -290,8 +344,8 @@ export class ContinuousSending implements CommitGate {
     this.#timer ??= setTimeout(() => this.#seal(), this.ctx.config.backup.continuousLagMs / 2)
   }
 
-  /** Put what was committed until now into the spool. */
-  #seal(): void {
+  /** Put what was committed until now into the spool; what only this commit has added, once that is on the disk. */
+  #seal(commit: GatedCommit | null = null): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     const follower = this.#follower
@@ -304,40 +358,51 @@ export class ContinuousSending implements CommitGate {
     this.#openSince = null
     if (taken === null) return
     this.#unsealed.push(since)
-    const number = ++this.#number
+    const number = (this.#number = this.#next)
+    const next = (this.#next = number + 1 + (this.#leavesOut ? NUMBERS_LEFT_OUT : 0))
+    this.#leavesOut = false
     const takenAt = this.ctx.clock.now()
+    // An error in the flush is that of the commit, too.
+    commit?.flushed.catch(() => undefined)
     void this.#inOrder(async () => {
-      if (this.#state === state) await this.#add(state, { number, taken, takenAt, since })
+      if (this.#state === state) await this.#add(state, { number, next, taken, takenAt, since, commit })
     })
       .catch((error: unknown) => {
-        if (this.#state === state) this.#break(error)
+        if (this.#state === state && !this.#isOver) this.#break(error)
       })
       .finally(() => this.#unsealed.shift())
     if (this.#isBaseDue()) this.#makeBase()
   }
 
-  async #add(
-    state: ChainState,
-    { number, taken, takenAt, since }: { number: number; taken: Pages; takenAt: Millis; since: number },
-  ): Promise<void> {
+  async #add(state: ChainState, { number, next, taken, takenAt, since, commit }: Taken): Promise<void> {
     const { db, config } = this.ctx
-    const header = {
+    const header: SegmentHeader = {
       kind: 'segment',
       chain: state.chain,
       number,
       previous: state.digest,
       at: Math.max(takenAt, state.at + 1),
-      seq: await headSeq(db),
+      seq: await headSeq(commit?.state ?? db),
       databasePages: taken.databasePages,
       epoch: this.#lease?.record.epoch ?? state.epoch ?? 0,
       promise: this.#isPromised ? 'sync' : 'async',
       position: taken.position,
-    } as const
+      ...(next !== number + 1 && { next }),
+      ...(this.#sentThrough > 0 && { through: this.#sentThrough }),
+    }
     const sealed = await sealObject(this.#key, header, encodePages(taken.pages))
+    // A machine that takes over must not have what a loss of power takes from this one.
+    await commit?.flushed
     const { at, epoch } = header
-    Object.assign(state, { number, digest: digestOf(sealed), at, epoch, position: taken.position })
-    await this.#spool.add(state, sealed, since)
+    Object.assign(state, { number, next, digest: digestOf(sealed), at, epoch, position: taken.position })
+    state.sinceBase++
+    const written = this.#spool.add(state, sealed, since)
     this.#wake.resolve()
+    if (commit !== null) return
+    await written.catch((error: unknown) => {
+      this.#spool.forget(number)
+      throw error
+    })
     // The first one of a chain has all that is in the log, and may be larger than the limit.
     if (this.#spool.bytes - sealed.byteLength > config.backup.continuousSpoolBytes)
       throw new ChainBroken('the destination is out of reach, and backup.continuous_spool_bytes are waiting for it')
@@ -358,7 +423,7 @@ export class ContinuousSending implements CommitGate {
     const text = error instanceof Error ? error.message : String(error)
     if (this.#isPromised) {
       this.#fault = text
-      this.#refuse()
+      this.#giveUp()
       const promise = 'backup.continuous_promise = "sync" can be kept no longer'
       return this.following.abandon(new OperatorError(`${promise}: ${text}`, { cause: error }))
     }
@@ -377,7 +442,7 @@ export class ContinuousSending implements CommitGate {
     while (!this.#end.signal.aborted) {
       try {
         if (this.#lease === null) await this.#take()
-        else if (this.#spool.waiting.length > 0) await this.#send()
+        else if (this.#spool.waiting.length > 0) await this.#sendWaiting()
         else if (this.#follower === null) await this.#beginChain()
         else {
           this.#wake = Promise.withResolvers()
@@ -425,8 +490,9 @@ export class ContinuousSending implements CommitGate {
         if (this.#end.signal.aborted) return
       }
     }
-    const { chain, through } =
-      this.#state === null ? (found?.record ?? { chain: '' }) : { chain: this.#state.chain, through: this.#sentThrough }
+    const seen = found?.record
+    const chain = this.#state?.chain ?? seen?.chain ?? ''
+    const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, { chain, through })
     if (lease === null) throw new Error('another server has changed the lease')
     this.#lease = lease
@@ -451,8 +517,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   #renewOnce(lease: Lease): Promise<boolean> {
-    const isOfChain = this.#state?.chain === lease.record.chain
-    return lease.renew(isOfChain ? { through: this.#sentThrough } : {})
+    const { chain, through = 0 } = lease.record
+    return lease.renew(this.#state?.chain === chain ? { through: Math.max(this.#sentThrough, through) } : {})
   }
 
   /** Another machine has taken over, or nothing keeps it from that: this one acknowledges nothing any more. */
@@ -460,9 +526,8 @@ export class ContinuousSending implements CommitGate {
     this.ctx.log.error('the continuous backup cannot be continued here', { error })
     this.#isSuperseded = true
     this.#fault = error.message
-    this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
     if (this.#follower !== null) this.#follower.gate = this
-    this.#passing?.refuse(unavailable(UNKNOWN))
+    this.#giveUp()
     this.following.abandon(error)
   }
 
@@ -478,22 +543,61 @@ export class ContinuousSending implements CommitGate {
     })
   }
 
-  /** Send the oldest segment. */
-  async #send(): Promise<void> {
-    const { number } = this.#spool.waiting[0]!
-    await this.#write(segmentName(this.#state!.chain, number), await this.#spool.read(number))
+  /**
+   * Send the spool, several segments at a time, until it is empty. Throws the first error once none is under way, and
+   * `ChainBroken` at once.
+   */
+  async #sendWaiting(): Promise<void> {
+    const { waiting } = this.#spool
+    const underWay = new Set<Promise<void>>()
+    const broken = Promise.withResolvers<never>()
+    broken.promise.catch(() => undefined)
+    let fault: { error: unknown } | null = null
+    for (;;) {
+      const first = waiting[0]?.number ?? 0
+      for (const segment of fault === null ? waiting.slice(0, MAX_UNDER_WAY) : []) {
+        if (segment.state !== 'waiting' || segment.number >= first + MAX_UNDER_WAY) continue
+        const sent = this.#send(segment)
+          .catch((error: unknown) => {
+            if (error instanceof ChainBroken) broken.reject(error)
+            fault ??= { error }
+          })
+          .finally(() => underWay.delete(sent))
+        underWay.add(sent)
+      }
+      if (underWay.size === 0) break
+      this.#wake = Promise.withResolvers()
+      await Promise.race([broken.promise, ...underWay, this.#wake.promise])
+    }
+    if (fault !== null) throw (fault as { error: unknown }).error
+  }
+
+  async #send(segment: Spooled): Promise<void> {
+    segment.state = 'under way'
+    try {
+      const content = await this.#spool.read(segment)
+      // A start that does not know of it would make another one under its number.
+      if (!this.#isPromised) await segment.written
+      await this.#write(segmentName(this.#state!.chain, segment.number), content)
+      await segment.written.catch((error: unknown) => this.#noteFault(error))
+      segment.state = 'there'
+    } finally {
+      if (segment.state === 'under way') segment.state = 'waiting'
+    }
     // The next start sends it again: another process may use the folder by now.
-    if (this.#end.signal.aborted) return
-    await this.#spool.shift()
-    this.#sentThrough = number
-    this.#letPass()
+    while (!this.#end.signal.aborted && this.#spool.waiting[0]?.state === 'there') {
+      this.#sentThrough = this.#spool.waiting[0].number
+      const removed = this.#spool.shift()
+      this.#letPass()
+      await removed
+    }
     if (this.#follower !== null) this.#fault = null
   }
 
   /** Write an object, and see that it is there. Throws `ChainBroken` if there is another one. */
   async #write(name: string, content: Uint8Array): Promise<void> {
     if (await this.#archive.writeNew(name, content)) return
-    const found = await readWhole(this.#archive, name)
+    const found = await readObject(this.#archive, name)
     if (found === null) throw new Error(`the destination reported storing ${name}, but does not have it`)
     if (!Buffer.from(found).equals(content))
       throw new ChainBroken(`${name} has another content: does another server use the same destination?`)
@@ -529,10 +633,12 @@ export class ContinuousSending implements CommitGate {
         chain,
         key: Buffer.from(key).toString('base64'),
         number: 0,
+        next: 1,
         digest: digestOf(chain),
         at: clock.now(),
         position: nowhere,
         baseAt: null,
+        sinceBase: 0,
         closed: null,
       },
       follower,
@@ -557,10 +663,15 @@ export class ContinuousSending implements CommitGate {
       .finally(() => (this.#isMakingBase = false))
   }
 
+  /** After its time, and after as many segments as `async` makes in this time at most: a restore applies them all. */
   #isBaseDue(): boolean {
     const { clock, config } = this.ctx
-    const at = this.#state?.baseAt ?? null
-    return at !== null && Math.abs(clock.now() - at) >= config.backup.continuousBaseSecs * 1000
+    const { baseAt = null, sinceBase = 0 } = this.#state ?? {}
+    if (baseAt === null) return false
+    const millis = config.backup.continuousBaseSecs * 1000
+    return (
+      Math.abs(clock.now() - baseAt) >= millis || sinceBase >= Math.ceil(millis / (config.backup.continuousLagMs / 2))
+    )
   }
 
   async #writeBase(isOver: () => boolean): Promise<void> {
@@ -569,7 +680,7 @@ export class ContinuousSending implements CommitGate {
     // What the file lacks now is in the log, and so in the next segment.
     const number = await this.following.rewind(() => {
       void this.#inOrder(() => void (previous = state.digest))
-      return this.#number + 1
+      return this.#next
     })
     this.#soon()
     const content = await this.#storePieces(state.chain, number, isOver)
@@ -592,6 +703,7 @@ export class ContinuousSending implements CommitGate {
         this.#supersede(new Superseded((await readLease(this.#archive))!.record))
     })
     state.baseAt = header.at
+    state.sinceBase = 0
     this.#baselessSince = null
     this.#isPromised = this.#isSync
     this.#brokenChains = 0
@@ -661,9 +773,16 @@ export class ContinuousSending implements CommitGate {
   /** If commits are followed, the end of the database ends this. */
   stop(): void {
     this.#isStopping = true
-    if (this.#passing !== null) setTimeout(() => this.#giveUp(), this.#fault === null ? END_MILLIS : 0)
+    if (this.#passing.size > 0) setTimeout(() => this.#giveUp(), this.#fault === null ? END_MILLIS : 0)
     if (this.#follower === null) this.#end.abort()
   }
+}
+
+/** The state of the chain once it has this segment too. */
+function after(state: ChainState, { header, digest }: Segment): ChainState {
+  const { number, at, position = nowhere } = header
+  const next = numberAfter(header)
+  return { ...state, number, next, at, position, digest, sinceBase: state.sinceBase + 1, closed: null }
 }
 
 const unavailable = (rest = ''): DatabaseUnavailable =>

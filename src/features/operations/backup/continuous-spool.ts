@@ -4,11 +4,11 @@
  * Nothing here is flushed: after a loss of power it may be damaged, which `open` notices; a new chain begins then.
  */
 import { statSync, writeFileSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { LogPosition } from '../../../platform/database/log-follower.ts'
-import { digestOf } from './continuous-format.ts'
+import { digestOf, headerOf, numberAfter } from './continuous-format.ts'
 
 export interface ChainState {
   /** Where the chain is: another destination gets another chain. */
@@ -18,6 +18,8 @@ export interface ChainState {
   key: string
   /** Of the last segment: 0 if there is none. */
   number: number
+  /** Of the one that follows. */
+  next: number
   digest: string
   at: Millis
   /** Of the lease under which it was made. Segments that are made before the lease was seen again have the same. */
@@ -25,6 +27,8 @@ export interface ChainState {
   position: LogPosition
   /** When the newest base was complete; null if none is. */
   baseAt: Millis | null
+  /** How many segments were made since. */
+  sinceBase: number
   /** The database's file, as it was closed with everything in it; null while it is used. */
   closed: string | null
 }
@@ -33,6 +37,10 @@ export interface ChainState {
 export const CONTINUOUS_FOLDER = 'continuous'
 const STATE_FILE = 'state.json'
 const SUFFIX = '.segment'
+/** Bytes of waiting segments that are in memory too, so that they need not be read again. */
+const KEPT_BYTES = 16 * 1024 ** 2
+/** A header is shorter. */
+const HEADER_BYTES = 8192
 
 /** Another one after every change of the file. */
 export function fileMark(path: string): string {
@@ -40,18 +48,29 @@ export function fileMark(path: string): string {
   return [ino, size, mtimeNs, ctimeNs].join(' ')
 }
 
-interface Spooled {
-  number: number
-  bytes: number
+export interface Spooled {
+  readonly number: number
+  readonly bytes: number
   /** Since when it waits, by the monotonic clock. */
-  since: number
+  readonly since: number
+  /** Null if it is on the disk alone. */
+  readonly content: Uint8Array | null
+  /** Resolves when it is in the spool, with a state that names it. */
+  readonly written: Promise<void>
+  /** `there`: the destination has it, but perhaps not all before it. */
+  state: 'waiting' | 'under way' | 'there'
 }
 
 export class Spool {
   readonly waiting: Spooled[] = []
   bytes = 0
+  readonly #statePath: string
+  /** Writes one after another. */
+  #writing: Promise<void> = Promise.resolve()
 
-  constructor(readonly folder: string) {}
+  constructor(readonly folder: string) {
+    this.#statePath = join(folder, STATE_FILE)
+  }
 
   /** Returns the chain to continue, or null if there is none: the spool is empty then. */
   async open(destination: string, now: number): Promise<ChainState | null> {
@@ -64,7 +83,8 @@ export class Spool {
 
   async #state(): Promise<ChainState | null> {
     try {
-      return JSON.parse(await readFile(join(this.folder, STATE_FILE), 'utf8')) as ChainState
+      const state = JSON.parse(await readFile(this.#statePath, 'utf8')) as ChainState
+      return { ...state, next: state.next ?? state.number + 1, sinceBase: state.sinceBase ?? 0 }
     } catch (error) {
       if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return null
       throw error
@@ -79,26 +99,43 @@ export class Spool {
       .sort((a, b) => a - b)
     // Written before the state: its pages are read again.
     for (const number of numbers.filter((each) => each > last)) await rm(this.#path(number))
-    const kept = numbers.filter((each) => each <= last)
-    if (kept.some((number, index) => number !== last - kept.length + 1 + index)) return false
-    for (const number of kept) {
-      const { size } = await stat(this.#path(number))
-      this.waiting.push({ number, bytes: size, since })
-      this.bytes += size
+    let next = null
+    for (const number of numbers.filter((each) => each <= last)) {
+      const file = Bun.file(this.#path(number))
+      const header = headerOf(await file.slice(0, HEADER_BYTES).bytes())
+      if (header?.number !== number || (next !== null && number !== next)) return false
+      next = numberAfter(header)
+      const written = Promise.resolve()
+      this.waiting.push({ number, bytes: file.size, since, content: null, written, state: 'waiting' })
+      this.bytes += file.size
     }
-    return this.waiting.length === 0 || digestOf(await this.read(last)) === digest
+    const newest = this.waiting.at(-1)
+    return newest === undefined || (newest.number === last && digestOf(await this.read(newest)) === digest)
   }
 
-  /**
-   * Add the last segment of the chain. It is sent once the state names it: a start that did not know of it would make
-   * another one under its number.
-   */
-  async add(state: ChainState, content: Uint8Array, since: number): Promise<void> {
+  /** Add the last segment of the chain, which waits from now on. Resolves when it is in the spool. */
+  add(state: ChainState, content: Uint8Array, since: number): Promise<void> {
     const { number } = state
-    await this.#write(this.#path(number), content)
-    await this.save(state)
-    this.waiting.push({ number, bytes: content.byteLength, since })
-    this.bytes += content.byteLength
+    const text = JSON.stringify(state)
+    const write = async () => {
+      await this.#write(this.#path(number), content)
+      await this.#write(this.#statePath, text)
+    }
+    const written = this.#writing.then(write)
+    this.#writing = written.catch(() => undefined)
+    const isKept = this.bytes + content.byteLength <= KEPT_BYTES
+    const bytes = content.byteLength
+    this.waiting.push({ number, bytes, since, content: isKept ? content : null, written, state: 'waiting' })
+    this.bytes += bytes
+    return written
+  }
+
+  /** It could not be added. */
+  forget(number: number): void {
+    const index = this.waiting.findIndex((each) => each.number === number)
+    if (index < 0) return
+    const [{ bytes }] = this.waiting.splice(index, 1) as [Spooled]
+    this.bytes -= bytes
   }
 
   /** The destination has all through this state. */
@@ -107,7 +144,9 @@ export class Spool {
     await this.save(state)
   }
 
-  read(number: number): Promise<Uint8Array> {
+  async read({ number, content, written }: Spooled): Promise<Uint8Array> {
+    if (content !== null) return content
+    await written
     return readFile(this.#path(number))
   }
 
@@ -115,19 +154,25 @@ export class Spool {
   async shift(): Promise<void> {
     const { number, bytes } = this.waiting.shift()!
     this.bytes -= bytes
-    await rm(this.#path(number), { force: true })
+    await unlink(this.#path(number)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
   }
 
   save(state: ChainState): Promise<void> {
-    return this.#write(join(this.folder, STATE_FILE), JSON.stringify(state))
+    const text = JSON.stringify(state)
+    const written = this.#writing.then(() => this.#write(this.#statePath, text))
+    this.#writing = written.catch(() => undefined)
+    return written
   }
 
   /** The same, while the process ends. */
   saveNow(state: ChainState): void {
-    writeFileSync(join(this.folder, STATE_FILE), JSON.stringify(state), { mode: 0o600 })
+    writeFileSync(this.#statePath, JSON.stringify(state), { mode: 0o600 })
   }
 
   async clear(): Promise<void> {
+    await this.#writing
     for (const name of await readdir(this.folder)) await rm(join(this.folder, name), { force: true })
     this.waiting.length = 0
     this.bytes = 0

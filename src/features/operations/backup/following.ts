@@ -18,10 +18,11 @@ import type { Clock } from '../../../platform/running/clock.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import { openArchive, readWhole, type Archive } from './archive.ts'
-import { digestOf, encodePages, inChain, sealObject, segmentName } from './continuous-format.ts'
+import { openArchive, type Archive } from './archive.ts'
+import { digestOf, encodePages, inChain, NUMBERS_LEFT_OUT, sealObject, segmentName } from './continuous-format.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, type FoundLease } from './continuous-lease.ts'
-import { apply, build, keyOf, requireOrder, segmentOf, sourceOf, type Built } from './continuous-restoring.ts'
+import { readObject, SegmentReader } from './continuous-reading.ts'
+import { apply, build, keyOf, requireOrder, sourceOf, type Built } from './continuous-restoring.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool } from './continuous-spool.ts'
 import { placeMasterKey } from './restoring.ts'
 import { unsealOf } from './sealing.ts'
@@ -68,7 +69,11 @@ export async function mayServe(config: Config): Promise<boolean> {
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
   const found = await readLease(openArchive(place, config))
   const former = formerHolder(config.dataDir)
-  if (found === null || found.record.holder === former) return isThere
+  if (found === null || found.record.holder === former) {
+    // An operator who asked the server for a takeover did not mean the next time that it follows.
+    if (isThere) await rm(join(config.dataDir, PROMOTE_FILE), { force: true })
+    return isThere
+  }
   if (isThere && former === null)
     throw new OperatorError(
       `${sqlitePath(config.databaseUrl)} is the database of a server that was never part of this backup: move it away`,
@@ -150,9 +155,14 @@ export class Following {
   async promote(): Promise<Followed> {
     makeDataDirectory(this.ctx.config)
     await Following.ask(this.ctx.config)
-    for (;;) {
-      const taken = await this.#turn()
-      if (taken !== null) return taken
+    try {
+      for (;;) {
+        const taken = await this.#turn()
+        if (taken !== null) return taken
+      }
+    } finally {
+      await this.#file?.close()
+      this.#file = null
     }
   }
 
@@ -252,11 +262,12 @@ export class Following {
   /** Apply all segments that are there. */
   async #advance(): Promise<void> {
     const copy = this.#copy!
+    const segments = new SegmentReader(this.#archive, Buffer.from(copy.key, 'base64'), copy.chain)
     for (;;) {
-      const name = segmentName(copy.chain, copy.built.number + 1)
-      const found = await segmentOf(this.#archive, Buffer.from(copy.key, 'base64'), name, false)
+      const { next } = copy.built
+      const found = await segments.read(next)
       if (found === null) return
-      requireOrder(found.header, copy.built, name)
+      requireOrder(found.header, copy.built, segmentName(copy.chain, next))
       copy.built = await apply(this.#file!, found, copy.built)
     }
   }
@@ -279,6 +290,7 @@ export class Following {
     const lease = await Lease.take({ config, clock, archive: this.#archive }, former, {
       chain: copy.chain,
       through: copy.built.number,
+      isTakeover: true,
     })
     if (lease === null) return null
     await this.#fence(lease)
@@ -297,11 +309,13 @@ export class Following {
       chain: copy.chain,
       key: copy.key,
       number: built.number,
+      next: built.next,
       digest: built.digest,
       at: built.at,
       epoch: built.epoch,
       position: { salts: '', frames: 0, checksum: '' },
       baseAt: copy.baseAt,
+      sinceBase: 0,
       closed: fileMark(path),
     })
     return { lease, lostAfter: built.promise === 'sync' ? null : built.seq }
@@ -314,7 +328,9 @@ export class Following {
     for (;;) {
       await this.#advance()
       const { built } = copy
-      const number = built.number + 1
+      const number = built.next
+      // The former holder may have stored segments after this one.
+      const next = number + 1 + NUMBERS_LEFT_OUT
       const name = segmentName(copy.chain, number)
       const { epoch } = lease.record
       const databasePages = (await this.#file!.stat()).size / PAGE_BYTES
@@ -330,10 +346,12 @@ export class Following {
         databasePages,
         epoch,
         promise,
+        next,
+        through: built.number,
       } as const
       const sealed = await sealObject(key, header, encodePages(new Map()))
       if (!(await this.#create(name, sealed))) continue
-      copy.built = { number, digest: digestOf(sealed), at, seq, epoch, promise }
+      copy.built = { number, next, digest: digestOf(sealed), at, seq, epoch, promise }
       return
     }
   }
@@ -343,7 +361,7 @@ export class Following {
     for (;;)
       try {
         if (await this.#archive.writeNew(name, content)) return true
-        const found = await readWhole(this.#archive, name)
+        const found = await readObject(this.#archive, name)
         if (found !== null) return Buffer.from(found).equals(content)
       } catch (error) {
         this.ctx.log.warn('the takeover waits for the destination', { error })

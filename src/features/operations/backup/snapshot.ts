@@ -30,6 +30,8 @@ export interface Manifest {
 
 const SNAPSHOTS = 'snapshots/'
 const MANIFEST = 'manifest.json'
+/** It may list all blobs as missing. */
+const MAX_MANIFEST_BYTES = 512 * 1024 ** 2
 /** Backups that meet again and again part with chance. */
 const MAX_SKIPPED_SECS = 4
 
@@ -91,7 +93,7 @@ export const snapshotMillis = (snapshot: string): Millis =>
 
 /** Returns null if the snapshot is incomplete or does not exist. */
 export async function readManifest(archive: Archive, snapshot: string): Promise<Manifest | null> {
-  const bytes = await readWhole(archive, manifestName(snapshot))
+  const bytes = await readWhole(archive, manifestName(snapshot), MAX_MANIFEST_BYTES)
   return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Manifest)
 }
 

@@ -1,0 +1,85 @@
+/** Reads the objects of a continuous backup, segments several at a time: each takes a request to the destination. */
+import { OperatorError } from '../../../base/operator-error.ts'
+import { readWhole, type Archive } from './archive.ts'
+import { digestOf, openObject, segmentName, type SegmentHeader } from './continuous-format.ts'
+
+/** Most bytes of an object: far more than those of the largest transaction. */
+const MAX_OBJECT_BYTES = 1024 ** 3
+/** Segments that are asked for at once, once there is more than one to read. */
+const MAX_AHEAD = 16
+/** Bytes of segments that are read ahead, if they are all as large as the last one. */
+const MAX_BYTES_AHEAD = 32 * 1024 ** 2
+
+export interface Segment {
+  header: SegmentHeader
+  content: Uint8Array
+  digest: string
+}
+
+/** Returns null if there is no such object. Throws `OperatorError` if it is too large to be one. */
+export const readObject = (archive: Archive, name: string): Promise<Uint8Array | null> =>
+  readWhole(archive, name, MAX_OBJECT_BYTES)
+
+/** Throws `OperatorError` if there is no such object. */
+export async function needed(archive: Archive, name: string): Promise<Uint8Array> {
+  const bytes = await readObject(archive, name)
+  if (bytes === null) throw new OperatorError(`${name} is missing`)
+  return bytes
+}
+
+/** Returns null if there is none. Throws `OperatorError` if it is damaged. */
+export async function segmentOf(archive: Archive, key: Uint8Array, name: string): Promise<Segment | null> {
+  const bytes = await readObject(archive, name)
+  return bytes && { ...(await openObject(key, bytes, name, 'segment')), digest: digestOf(bytes) }
+}
+
+/** Reads the segments of a chain one after another, and asks for the next ones before they are needed. */
+export class SegmentReader {
+  readonly #asked = new Map<number, Promise<Segment | null>>()
+  /** How many were there, one after another. */
+  #found = 0
+
+  constructor(
+    readonly archive: Archive,
+    readonly key: Uint8Array,
+    readonly chain: string,
+  ) {}
+
+  /** Returns null if there is none now. Throws `OperatorError` if it is damaged. */
+  async read(number: number): Promise<Segment | null> {
+    for (const each of this.#asked.keys()) if (each < number) this.#asked.delete(each)
+    try {
+      const asked = this.#asked.get(number)
+      // What was not there when it was asked for may be there by now.
+      const found = (await asked) ?? (await this.#segment(number))
+      if (found === null) this.#rest()
+      else this.#askAhead(number, found.content.byteLength)
+      return found
+    } catch (error) {
+      this.#rest()
+      throw error
+    }
+  }
+
+  #askAhead(number: number, bytes: number): void {
+    const fitting = Math.floor(MAX_BYTES_AHEAD / Math.max(1, bytes))
+    // One that has just been stored is often the last one.
+    const ahead = Math.min(2 ** this.#found++ - 1, MAX_AHEAD, fitting)
+    for (let next = number + 1; next <= number + ahead; next++) {
+      if (this.#asked.has(next)) continue
+      const asked = this.#segment(next)
+      // An error is thrown to the one that reads it.
+      asked.catch(() => undefined)
+      this.#asked.set(next, asked)
+    }
+  }
+
+  #rest(): void {
+    this.#asked.clear()
+    this.#found = 0
+  }
+
+  #segment(number: number): Promise<Segment | null> {
+    return segmentOf(this.archive, this.key, segmentName(this.chain, number))
+  }
+}
