@@ -100,6 +100,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/spaces/space-costs.test.ts',
   'tests/features/integrity/damage.test.ts',
   'tests/features/spaces/space-leaks.test.ts',
+  'tests/features/spaces/space-read-costs.test.ts',
   'tests/platform/database/cluster.test.ts',
   'tests/platform/database/commit-gate.test.ts',
   'tests/platform/database/concurrency.test.ts',

@@ -33,7 +33,14 @@ export interface Tables {
   }
   app_password: { did: string }
   archive_schedule: { did: string; every: string; due_at: number }
-  blob: { did: string; cid: string; mime_type: string; size: number; unreferenced_at: number | null }
+  blob: {
+    did: string
+    cid: string
+    mime_type: string
+    size: number
+    uploaded_at: number
+    unreferenced_at: number | null
+  }
   blob_reference: { did: string; record: string; cid: string }
   blob_removal: {
     cid: string

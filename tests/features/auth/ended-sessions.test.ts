@@ -23,6 +23,7 @@ const { pds, appview } = useWorld({
     ...withMasterKey,
     agentAuth: { ...withAgents },
     rateLimit: { enabled: false },
+    spaces: { enabled: true },
   },
 })
 
@@ -36,6 +37,7 @@ const at = ({ accessJwt }: TestAccount, path: string, init: Parameters<typeof re
 const record = () => ({ $type: COLLECTION, text: `${++count}`, createdAt: '2026-01-01T00:00:00.000Z' })
 const write = (holder: TestAccount) =>
   holder.call('com.atproto.repo.createRecord', { json: { repo: holder.did, collection: COLLECTION, record: record() } })
+const spaceOf = ({ did }: TestAccount) => ({ space: `at://${did}/space/test.forum.space/a`, repo: did })
 const session = (holder: TestAccount) => holder.call('com.atproto.server.getSession')
 const upload = (holder: TestAccount, body: string | ReadableStream = `${++count}`) =>
   holder.call('com.atproto.repo.uploadBlob', { method: 'POST', body, headers: { 'content-type': 'text/plain' } })
@@ -62,6 +64,17 @@ const paths: Record<string, { owner?: true; error?: string; call(holder: TestAcc
       holder.call('com.atproto.repo.deleteRecord', {
         json: { repo: holder.did, collection: COLLECTION, rkey: 'none' },
       }),
+  },
+  'a write in a space': {
+    owner: true,
+    call: (holder) =>
+      holder.call('com.atproto.space.createRecord', {
+        json: { ...spaceOf(holder), collection: COLLECTION, record: record() },
+      }),
+  },
+  'a read of a space': {
+    owner: true,
+    call: (holder) => holder.call(`com.atproto.space.getLatestCommit?${new URLSearchParams(spaceOf(holder))}`),
   },
   'a batch of writes': {
     call: (holder) =>

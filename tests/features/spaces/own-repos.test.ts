@@ -85,6 +85,19 @@ test('a commit is made anew for each reader, and proves the records that there a
   expect(await isCommitOf(first!, freshSpace(), place.repo, key)).toBe(false)
 })
 
+test('nothing is signed while the identity may name another key, and everything else goes on', async () => {
+  const { get, put, place, account } = await writer()
+  await put('a', 'one')
+  await pds.damage('account', { did: account.did }, { signing_held_at: pds.clock.now() })
+  for (const method of ['getLatestCommit', 'listRepoOps'])
+    expect(await get(method, place)).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
+  expect((await put('b', 'two')).status).toBe(200)
+  expect((await get('listRecords', place)).body.records).toHaveLength(2)
+  expect((await get('listRepoOps', { ...place, limit: 1 })).body.ops).toHaveLength(1)
+  await pds.damage('account', { did: account.did }, { signing_held_at: null })
+  expect((await get('getLatestCommit', place)).status).toBe(200)
+})
+
 describe('a batch', () => {
   const create = (rkey: string | undefined, text: string) => ({
     $type: 'com.atproto.space.applyWrites#create',

@@ -1,7 +1,8 @@
 /** What people try who want more than they were given, and what is left when a write is cut off. */
-import { beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { jsonToData } from '../../../src/protocol/data-model.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { parseSpaceUri } from '../../../src/protocol/space-address.ts'
 import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
@@ -13,6 +14,9 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.t
 import { hashOfSet } from '../../support/space-oracle.ts'
 import type { Table } from '../../support/tables.ts'
 import { useWorld } from '../../support/world.ts'
+
+// Thousands of references are written.
+setDefaultTimeout(60_000)
 
 const TYPE = 'test.forum.space'
 const NOTE = 'test.forum.note'
@@ -222,6 +226,45 @@ describe('limits', () => {
     ])
     // 9 of 10 points are gone, and a creation takes 3.
     expect([(await open('b')).status, (await create('a', 'c')).status]).toEqual([429, 429])
+  })
+
+  test('of the references to blobs that a request takes away, which is a row for each', async () => {
+    await using own = await onOwn({ rateLimit: { enabled: false } })
+    const { account, by, create } = await member(own)
+    const cids = Array.from({ length: 1000 }, (_, i) => cidOfBlob(Buffer.from(`file ${i}`)).toString())
+    const blob = { did: account.did, mime_type: 'text/plain', size: 7, uploaded_at: 1, unreferenced_at: 1 }
+    await own.plant(
+      'blob',
+      cids.map((cid) => ({ ...blob, cid })),
+    )
+    const files = (count: number) =>
+      cids.slice(0, count).map((cid) => ({ $type: 'blob', ref: { $link: cid }, mimeType: 'text/plain', size: 7 }))
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f']
+    for (const rkey of keys) expect((await create('one', rkey, { files: files(1000) })).status).toBe(200)
+    const remove = (some: string[]) =>
+      by.post('applyWrites', {
+        ...placeOf('one', account),
+        writes: some.map((rkey) => ({ $type: 'com.atproto.space.applyWrites#delete', collection: NOTE, rkey })),
+      })
+    const refused = await remove(keys)
+    expect([refused.status, refused.body.message]).toEqual([
+      400,
+      'Too many blobs in the records of these writes. Max: 5000 for several',
+    ])
+    expect(await own.count('space_blob_reference', { did: account.did })).toBe(6000)
+
+    const { counters } = own.ctx.db
+    const costOf = async (some: string[]) => {
+      const before = { ...counters }
+      expect((await remove(some)).status).toBe(200)
+      return { statements: counters.statements - before.statements, rows: counters.rows - before.rows }
+    }
+    const [few, one] = [await costOf(keys.slice(0, 4)), await costOf(['e'])]
+    // Statements depend on how many blobs there are, and not on how often each is referred to.
+    expect(few.statements).toBeLessThanOrEqual(one.statements + 2)
+    // In strict transactions, which run twice: references, records, changes, and the clocks of blobs.
+    expect(few.rows).toBeLessThanOrEqual(2 * (4 * 1000 + 4 + 4 + 1000 + 10))
+    expect(await own.count('space_blob_reference', { did: account.did })).toBe(1000)
   })
 
   test('of a request: 200 writes, and a megabyte', async () => {

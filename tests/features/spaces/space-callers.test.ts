@@ -140,8 +140,11 @@ test('the table has every method that is served', () => {
 test('a grant that names spaces opens all of them', async () => {
   for (const [who, call] of Object.entries(permitted))
     for (const name of Object.keys(methods)) {
-      const { status } = await ask(call, name)
+      const { status, headers } = await ask(call, name)
       expect({ who, name, status }).toEqual({ who, name, status: 200 })
+      // What is read is kept in no cache.
+      if (methods[name]!()[1] === undefined)
+        expect([name, headers.get('cache-control')]).toEqual([name, 'private, no-store'])
     }
 })
 

@@ -1,21 +1,33 @@
-/** What is in spaces after a backup, a continuous backup, and a copy to PostgreSQL and back: the same, to the byte. */
+/**
+ * What is in spaces after a backup, a continuous backup, a takeover by a second machine, an export, and a copy to
+ * PostgreSQL and back: the same, to the byte.
+ */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startApp } from '../../../src/app.ts'
+import { readCar } from '@atproto/repo'
+import { startApp, withContext } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
+import { Following } from '../../../src/features/operations/backup/backup.ts'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
+import { systemClock } from '../../../src/platform/running/clock.ts'
+import { decode } from '../../../src/protocol/cbor.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { jsonToData } from '../../../src/protocol/data-model.ts'
 import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
-import { freePort } from '../../support/servers/pds.ts'
+import { testLog } from '../../support/log.ts'
+import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
+import { runProgram } from '../../support/servers/program.ts'
 import { emptyDatabase } from '../../support/servers/postgres.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
+import { archiveIn } from '../../support/zip-reading.ts'
 import { useWorld } from '../../support/world.ts'
 
 // Whole servers are copied and verified.
@@ -62,8 +74,8 @@ async function contentOf(account: TestAccount, key = 'a', hasFiles = true) {
   return { ops, hash: Buffer.from(hash).toString('hex'), rev, records, blobs }
 }
 
-async function fill(): Promise<void> {
-  const { body } = await alice.call('com.atproto.repo.uploadBlob', {
+async function fill(member: TestAccount): Promise<void> {
+  const { body } = await member.call('com.atproto.repo.uploadBlob', {
     method: 'POST',
     headers: { 'content-type': 'text/plain' },
     body: Buffer.from('a file'),
@@ -72,18 +84,18 @@ async function fill(): Promise<void> {
     for (const n of [1, 2, 3])
       expect(
         (
-          await write(alice, 'putRecord', {
-            ...placeOf(alice, key),
+          await write(member, 'putRecord', {
+            ...placeOf(member, key),
             collection: NOTE,
             rkey: `n${n}`,
             record: { n, ...(n === 1 && { file: body.blob }) },
           })
         ).status,
       ).toBe(200)
-  await write(alice, 'deleteRecord', { ...placeOf(alice), collection: NOTE, rkey: 'n3' })
+  await write(member, 'deleteRecord', { ...placeOf(member), collection: NOTE, rkey: 'n3' })
 }
 const filled = setUp(async () => {
-  await fill()
+  await fill(alice)
   return { a: await contentOf(alice, 'a'), b: await contentOf(alice, 'b') }
 })
 
@@ -104,7 +116,7 @@ async function holdfast(dataDir: string, words: string[], more: Record<string, s
 }
 
 /** What the account reads on a server, where it then writes in an old space and a new one. */
-async function lifeOn(dataDir: string, overrides: ConfigOverrides = {}, hasFiles = true) {
+async function lifeOn(dataDir: string, overrides: ConfigOverrides = {}, hasFiles = true, member = alice) {
   const port = await freePort()
   const config = testConfig(
     { dataDir, port, publicUrl: pds.url },
@@ -112,7 +124,7 @@ async function lifeOn(dataDir: string, overrides: ConfigOverrides = {}, hasFiles
   )
   const app = await startApp(config)
   try {
-    const account = await logIn({ url: `http://localhost:${port}` }, alice, alice.password)
+    const account = await logIn({ url: `http://localhost:${port}` }, member, member.password)
     const found = { a: await contentOf(account, 'a', hasFiles), b: await contentOf(account, 'b', hasFiles) }
     for (const key of ['b', 'new'])
       expect(
@@ -141,6 +153,74 @@ test('a backup brings back what was there, and so does a continuous one', async 
   const { a, b } = before
   expect(await lifeOn(rewound, {}, false)).toEqual({ a: { ...a, blobs: [] }, b: { ...b, blobs: [] } })
   await holdfast(restored, ['verify'])
+})
+
+test('a machine that follows has it when it takes over, with all that was acknowledged', async () => {
+  const backup = {
+    continuous: join(scratch, 'chain'),
+    continuousPromise: 'sync',
+    continuousLagMs: 100,
+  } as const
+  await using first = await startPds(
+    { spaces: { enabled: true }, rateLimit: { enabled: false }, blobs: { store: 'folder' }, backup },
+    { onFile: true },
+  )
+  const bob = await createAccount(first, 'bob')
+  await until(async () => (await request(`${first.url}/readyz`)).body.continuousBackup?.promise === 'sync')
+  await fill(bob)
+  const dataDir = join(scratch, 'second')
+  const overrides = { backup, spaces: { enabled: true } }
+  const config = testConfig(
+    { dataDir, port: await freePort(), publicUrl: first.url },
+    { development: true, ...overrides },
+  )
+  const { log } = testLog(() => systemClock.now())
+  const following = () => new Following({ config, clock: systemClock, log })
+  {
+    const copy = following()
+    const stopping = new AbortController()
+    const done = copy.run(stopping.signal)
+    await until(() => copy.state.behindMillis !== null)
+    stopping.abort()
+    expect(await done).toBeNull()
+  }
+  const late = { ...placeOf(bob), collection: NOTE, rkey: 'late', record: { text: 'after the copy' } }
+  expect((await write(bob, 'createRecord', late)).status).toBe(200)
+  const before = { a: await contentOf(bob, 'a', false), b: await contentOf(bob, 'b', false) }
+  expect(before.a.records).toHaveLength(3)
+  await following().promote()
+  expect(await lifeOn(dataDir, overrides, false, bob)).toEqual(before)
+  expect(await withContext(config, (ctx) => faultsOfRepo(ctx, bob.did as Did))).toEqual([])
+  // The first machine can acknowledge nothing more.
+  expect((await write(bob, 'createRecord', { ...late, rkey: 'lost' })).status).toBe(503)
+})
+
+test('an operator exports what an account has in spaces with it, by the command', async () => {
+  const path = join(scratch, 'alice.zip')
+  const { code, err } = await runProgram(['account', 'export', 'alice', path, '--url', pds.url], {
+    SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+  })
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  const files = await archiveIn(readFileSync(path)).contents()
+  const { spaces } = JSON.parse(files.get('spaces.json')!.toString())
+  expect(spaces.map(({ space, records }: { space: string; records: number }) => [space, records])).toEqual([
+    [placeOf(alice, 'a').space, 2],
+    [placeOf(alice, 'b').space, 3],
+  ])
+  for (const [i, key] of (['a', 'b'] as const).entries()) {
+    const { roots, blocks } = await readCar(new Uint8Array(files.get(`spaces/${i + 1}.car`)!))
+    const [commit, index] = roots.map((root) => decode(blocks.get(root)!) as Record<string, unknown>)
+    expect(Buffer.from(commit!['hash'] as Uint8Array).toString('hex')).toBe(filled[key].hash)
+    const listed = filled[key].records.map((one: Record<string, string>) => [
+      `${one['collection']}/${one['rkey']}`,
+      one['cid'],
+    ])
+    expect(
+      Object.entries(index!)
+        .map(([name, cid]) => [name, String(cid)])
+        .toSorted(),
+    ).toEqual(listed.toSorted())
+  }
 })
 
 test('a copy to PostgreSQL has the same, and a copy back to a folder too', async () => {

@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { Stored } from '../../support/stored-blobs.ts'
 import { useWorld } from '../../support/world.ts'
 
 // A round of the check looks at all accounts.
@@ -87,6 +88,14 @@ const damages: [string, (member: Member) => Promise<void>, RegExp][] = [
     ({ account: { did }, cid }) => pds.damage('space_blob_reference', { did, cid }, { record: `${NOTE}/note8` }),
     /blob references of a record are not/,
   ],
+  [
+    'a blob whose bytes are lost',
+    async ({ cid }) => {
+      new Stored(pds).delete(cid)
+      await pds.runSweep('blob-scrub')
+    },
+    /bytes of a blob in a space are missing/,
+  ],
 ]
 
 test.each(damages)('%s is found', async (_, damage, found) => {
@@ -95,5 +104,5 @@ test.each(damages)('%s is found', async (_, damage, found) => {
   await damage(one)
   const faults = (await faultsOf(one.account)).join('; ')
   expect(faults).toMatch(found)
-  for (const name of ['hidden', 'note3', 'forum']) expect(faults).not.toContain(name)
+  for (const name of ['hidden', 'note3', 'forum', one.cid]) expect(faults).not.toContain(name)
 })

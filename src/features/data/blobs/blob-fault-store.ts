@@ -27,16 +27,24 @@ export async function ownersOfFaulty(reader: Reader, since: Millis, limit: numbe
   return rows.map(({ did }) => did)
 }
 
+export interface FaultyBlob {
+  cid: string
+  fault: BlobFault
+  /** A record of the account that refers to it. */
+  record: string | null
+  /** Whether only records in spaces refer to it. */
+  isOfSpaces: boolean
+}
+
 /** Faulty blobs of an account, or to which its records refer, ascending by CID. */
-export const faultyBlobsOf = (
-  reader: Reader,
-  did: Did,
-  limit: number,
-): Promise<{ cid: string; fault: BlobFault; record: string | null }[]> =>
-  reader.all(sql`
-    SELECT f.cid, f.fault, (SELECT min(r.record) FROM blob_reference r WHERE r.did = ${did} AND r.cid = f.cid) AS record
+export async function faultyBlobsOf(reader: Reader, did: Did, limit: number): Promise<FaultyBlob[]> {
+  const rows = await reader.all<Omit<FaultyBlob, 'isOfSpaces'> & { spaces: number }>(sql`
+    SELECT f.cid, f.fault, (SELECT min(r.record) FROM blob_reference r WHERE r.did = ${did} AND r.cid = f.cid) AS record,
+      CASE WHEN EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = ${did} AND s.cid = f.cid) THEN 1 ELSE 0 END AS spaces
     FROM blob_fault f
     WHERE (f.fault <> 'unowned' AND EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = f.cid))
       OR (f.fault = 'unowned' AND EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = ${did} AND r.cid = f.cid)
         AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = f.cid))
     ORDER BY f.cid LIMIT ${limit}`)
+  return rows.map(({ spaces, ...blob }) => ({ ...blob, isOfSpaces: blob.record === null && spaces === 1 }))
+}

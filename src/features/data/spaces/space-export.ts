@@ -5,7 +5,8 @@ import type { Block } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import { spaceArchive } from '../../../protocol/space-archive.ts'
-import { commitOf } from './space-reading.ts'
+import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { signedCommit } from './space-reading.ts'
 import { findSpaceRepo, listSpaceEntries, listSpacesOf, spaceRecordsAt } from './space-store.ts'
 
 /** Read at once. */
@@ -27,7 +28,8 @@ export async function* spaceExports(ctx: Context, reader: Reader, did: Did): Asy
     const spaces = await listSpacesOf(reader, did, { after, limit: PAGE_SPACES })
     for (const space of spaces) {
       const repo = (await findSpaceRepo(reader, did, space))!
-      const commit = await commitOf(ctx, reader, { space, repo: did }, repo)
+      // Also while the key is being replaced: an archive is for its owner, and for later.
+      const commit = signedCommit(await signingKeyOf(ctx, reader, did), { space, repo: did }, repo)
       const car = spaceArchive(commit, await indexOf(reader, repo.id), (paths) => blocksAt(reader, repo.id, paths))
       yield { space, rev: repo.rev, records: repo.records, car }
     }

@@ -17,7 +17,8 @@ import type { LexDefs } from '../../../protocol/lexicons/generated/types.ts'
 import { parseSpaceRecordUri, spaceRecordUri } from '../../../protocol/space-address.ts'
 import { COMMIT_SEED_BYTES, signSpaceCommit, type SpaceCommit } from '../../../protocol/space-commit.ts'
 import { setHash } from '../../../protocol/space-hash.ts'
-import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import type { SigningKey } from '../../../protocol/keys.ts'
+import { onceSettled, settledKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { repoNotFound } from './space-access.ts'
 import {
   findSpaceRecord,
@@ -116,18 +117,28 @@ function withinPage<Entry extends { bytes: number }>(entries: readonly Entry[]):
 const malformedCursor = () => new Refusal(400, 'MalformedCursor', 'Malformed cursor')
 
 /** A commit of the present state, made for the one who asks: `{"commit":…}`. */
-export async function latestCommit(ctx: Context, place: Place): Promise<{ commit: ReturnType<typeof commitView> }> {
-  return { commit: commitView(await commitOf(ctx, ctx.db, place, await repoAt(ctx.db, place))) }
+export const latestCommit = (ctx: Context, place: Place): Promise<{ commit: ReturnType<typeof commitView> }> =>
+  settled(ctx, place.repo, async () => {
+    const key = await settledKeyOf(ctx, ctx.db, place.repo)
+    return { commit: commitView(signedCommit(key, place, await repoAt(ctx.db, place))) }
+  })
+
+/** Runs a read that signs, again if the key was being replaced. Throws `SigningHeld` if it still is. */
+async function settled<T>(ctx: Context, did: Did, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    await onceSettled(ctx, did, error)
+    return read()
+  }
 }
 
 /** A commit of the state that was read, made for one reader. Throws `RepoNotFound` if the account is gone. */
-export async function commitOf(
-  ctx: Context,
-  reader: Reader,
+export function signedCommit(
+  key: SigningKey | null,
   { space, repo }: Place,
-  { rev, state }: SpaceRepo,
-): Promise<SpaceCommit> {
-  const key = await signingKeyOf(ctx, reader, repo)
+  { rev, state }: Pick<SpaceRepo, 'rev' | 'state'>,
+): SpaceCommit {
   if (key === null) throw repoNotFound()
   const ikm = crypto.getRandomValues(new Uint8Array(COMMIT_SEED_BYTES))
   return signSpaceCommit({ space, author: repo, rev, ikm }, setHash(new Uint8Array(state)), key)
@@ -152,7 +163,7 @@ export interface ListedOps extends Place {
 export function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
   const { since = '', limit, cursor, excludeValues = false, ...place } = listed
   const after = cursor === undefined ? { rev: since as Tid, idx: MAX_INDEX } : placeIn(cursor)
-  return ctx.db.shortSnapshot(async (reader) => {
+  const page = async (reader: Reader) => {
     const repo = await repoAt(reader, place)
     const ops = await listSpaceOps(reader, repo.id, after, limit)
     const present = excludeValues ? noEntries : await spaceEntriesAt(reader, repo.id, pathsOf(ops))
@@ -165,9 +176,10 @@ export function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
     const end =
       last !== undefined && (shown.length < ops.length || ops.length === limit)
         ? `"cursor":"${last.op.rev}/${last.op.idx}"`
-        : `"commit":${JSON.stringify(commitView(await commitOf(ctx, reader, place, repo)))}`
+        : `"commit":${JSON.stringify(commitView(signedCommit(await settledKeyOf(ctx, reader, place.repo), place, repo)))}`
     return new JsonText(`{"ops":[${texts.join(',')}],${end}}`)
-  })
+  }
+  return settled(ctx, place.repo, () => ctx.db.shortSnapshot(page))
 }
 
 const MAX_INDEX = 9999

@@ -225,11 +225,13 @@ export async function listSpaceEntries(
   repoId: number,
   { collection, after, descending, limit }: SpaceRecordRange,
 ): Promise<SpaceEntry[]> {
+  // '0' is the character after '/'. With two bounds on one side, SQLite would begin at either.
+  const [first, end] = collection === null ? ['', null] : [`${collection}/`, `${collection}0`]
+  const lower = !descending && after !== null && after > first ? after : first
+  const upper = descending && after !== null && (end === null || after < end) ? after : end
   const conditions = [
-    sql`space_repo_id = ${repoId}`,
-    // '0' is the character after '/'.
-    ...(collection === null ? [] : [sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`]),
-    ...(after === null ? [] : [descending ? sql`path < ${after}` : sql`path > ${after}`]),
+    sql`space_repo_id = ${repoId} AND path > ${lower}`,
+    ...(upper === null ? [] : [sql`path < ${upper}`]),
   ]
   const rows = await reader.all<EntryRow>(sql`
     SELECT ${entryColumns} FROM space_record WHERE ${sqlAnd(conditions)}
@@ -346,7 +348,9 @@ export async function disownSpaceRepos(tx: Tx, did: Did): Promise<void> {
 
 /** A page of repositories that no account has, after `after`. */
 export const listDisowned = (reader: Reader, after: number, limit: number): Promise<{ id: number }[]> =>
-  reader.all(sql`SELECT id FROM space_place WHERE did IS NULL AND id > ${after} ORDER BY id LIMIT ${limit}`)
+  reader.all(sql`
+    SELECT id FROM space_place WHERE did IS NULL AND id > ${after}
+    UNION SELECT id FROM space_repo WHERE did IS NULL AND id > ${after} ORDER BY id LIMIT ${limit}`)
 
 /** A page of all repositories in order of their numbers, after `after`. */
 export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
@@ -376,8 +380,9 @@ export const deleteSomeSpaceOps = (tx: Tx, repoId: number, upTo: Tid | null, lim
       SELECT MAX(rev) FROM (SELECT rev FROM space_op WHERE ${isDue} ORDER BY rev, idx LIMIT ${limit}) AS some_due)`)
 }
 
-/** Deletes the row of a repository that no account has, and where it was. */
+/** Deletes the row of a repository that no account has, and where it was. Either may be lost. */
 export async function deleteSpaceRepo(tx: Tx, repoId: number): Promise<number> {
-  await tx.run(sql`DELETE FROM space_repo WHERE id = ${repoId} AND did IS NULL`)
-  return tx.run(sql`DELETE FROM space_place WHERE id = ${repoId} AND did IS NULL`)
+  const rows = await tx.run(sql`DELETE FROM space_repo WHERE id = ${repoId} AND did IS NULL`)
+  const places = await tx.run(sql`DELETE FROM space_place WHERE id = ${repoId} AND did IS NULL`)
+  return Math.max(rows, places)
 }

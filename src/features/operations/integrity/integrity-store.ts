@@ -42,7 +42,7 @@ export const forgetFindings = (tx: Tx, did: Did): Promise<number> =>
 export const mayLackRecords = async (reader: Reader, did: Did): Promise<boolean> =>
   (await reader.get(sql`
     SELECT 1 FROM integrity_finding WHERE did = ${did} AND part = 'repo' AND fault NOT LIKE 'the blob references of %'
-      AND fault NOT LIKE 'whether blob %' AND fault NOT LIKE 'the bytes of blob %' AND fault NOT LIKE 'blob %' LIMIT 1`)) !==
+      AND fault NOT LIKE 'whether blob %' AND fault NOT LIKE 'the bytes of blob %' AND fault NOT LIKE 'the bytes of a blob %' AND fault NOT LIKE 'blob %' LIMIT 1`)) !==
   null
 
 export const hasFindings = async (reader: Reader, did: Did): Promise<boolean> =>

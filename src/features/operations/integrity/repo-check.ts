@@ -105,7 +105,14 @@ async function faultsOfRecords(ctx: Context, did: Did, throttled: Throttle): Pro
   return found
 }
 
-function blobWords({ cid, fault, record }: { cid: string; fault: string; record: string | null }): string {
+/** Operators are mailed these words, so they name no blob of a space. */
+function blobWords({
+  cid,
+  fault,
+  record,
+  isOfSpaces,
+}: Awaited<ReturnType<typeof blobHealth.faultyOf>>[number]): string {
+  if (isOfSpaces) return `the bytes of a blob in a space are ${fault}`
   const place = record === null ? '' : `, to which record ${record} refers,`
   return fault === 'unowned'
     ? `blob ${cid}${place} is stored, but its row is missing`
