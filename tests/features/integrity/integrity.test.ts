@@ -64,12 +64,12 @@ test('what is whole has no findings, whatever was written and deleted', async ()
 })
 
 /** A record of the account that refers to a new blob. */
-async function withBlob(account: TestAccount): Promise<{ did: string; record: string; cid: string }> {
+async function withBlob(account: TestAccount, rkey = 'image'): Promise<{ did: string; record: string; cid: string }> {
   const { did, accessJwt } = account
   const image = await Uploader.at(pds, did as Did, accessJwt).upload(`image of ${did}`, 'image/png')
-  const json = { repo: did, collection: 'com.example.note', rkey: 'image', record: { image } }
+  const json = { repo: did, collection: 'com.example.note', rkey, record: { image } }
   expect((await account.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
-  return { did, record: 'com.example.note/image', cid: image.ref.$link }
+  return { did, record: `com.example.note/${rkey}`, cid: image.ref.$link }
 }
 
 const damages: [what: string, damage: (account: TestAccount & { id: number }) => Promise<void>, found: RegExp][] = [
@@ -266,4 +266,57 @@ test('a pass that finds nothing to do writes nothing', async () => {
   }
   // Nodes of a cluster tell each other of a pass with two statements.
   expect(Math.min(...commits)).toBe(pds.ctx.db.cluster === null ? 0 : 2)
+})
+
+test('a repository that is replaced by an import while it is read is not said to be damaged', async () => {
+  const account = await joined(300)
+  const did = account.did as Did
+  const archives: Uint8Array[] = []
+  for (const rkey of ['one', 'two']) {
+    const archive = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${did}`)
+    archives.push(new Uint8Array(await archive.arrayBuffer()))
+    await withBlob(account, rkey)
+  }
+  const replace = async (body: Uint8Array) => {
+    const headers = { ...bearer(account.accessJwt), 'content-type': 'application/vnd.ipld.car' }
+    const answer = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body, headers })
+    expect(answer.status).toBe(200)
+  }
+  const { now } = performance
+  let pieces = 0
+  try {
+    // Each piece is read in a state of its own, as those of a large repository are.
+    performance.now = () => now.call(performance) + pieces * 10_000
+    const faults = await faultsOfRepo(pds.ctx, did, async (work) => {
+      pieces++
+      if (pieces % 2 === 0 && archives.length > 0) await replace(archives.pop()!)
+      return work()
+    })
+    expect(faults).toEqual([])
+  } finally {
+    performance.now = now
+  }
+  expect(archives).toEqual([])
+  expect(await faultsAfterRound(account)).toEqual([])
+})
+
+test('an account that gets the number of a repository that was deleted or is lost has none of its rows, nor its findings', async () => {
+  for (const end of ['deleted', 'lost'] as const) {
+    const former = await joined(3)
+    await pds.damage('record', { repo_id: former.id, path: 'com.example.note/note1' }, { value: new Uint8Array([0xa0]) })
+    expect(await faultsAfterRound(former)).not.toEqual([])
+    if (end === 'lost') await pds.lose('repo', { id: former.id })
+    else {
+      await request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
+        headers: bearer(ADMIN_TOKEN),
+        json: { did: former.did },
+      })
+      await pds.runSweep('abandoned-repos')
+    }
+    const next = await createAccount(pds, `next${end}`)
+    const { body } = await next.call(`com.atproto.repo.listRecords?repo=${next.did}&collection=com.example.note`)
+    expect(body.records).toEqual([])
+    expect(await faultsAfterRound(next)).toEqual([])
+    expect((await view()).damaged.map(({ did }) => did)).toEqual(end === 'lost' ? [former.did] : [])
+  }
 })

@@ -121,6 +121,20 @@ export async function repoHeads(reader: Reader, after: Did | null, limit: number
   return rows.map(headOf)
 }
 
+/** Numbers of repositories, also of those that have lost their own row: the rest of their rows is nobody else's. */
+const numbersInUse = sql`
+  SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo`
+
+/** SQLite gives the highest number again. Returns one that no row names, which the repository then has. */
+async function ownNumber(tx: Tx, id: number): Promise<number> {
+  const isTaken = await tx.get(sql`
+    SELECT 1 FROM record WHERE repo_id = ${id} UNION ALL SELECT 1 FROM repo_node WHERE repo_id = ${id} LIMIT 1`)
+  if (isTaken === null) return id
+  const free = await tx.get<{ id: number }>(sql`SELECT max(id) + 1 AS id FROM (${numbersInUse}) AS numbers`)
+  await tx.run(sql`UPDATE repo SET id = ${free!.id} WHERE id = ${id}`)
+  return free!.id
+}
+
 /** Insert a repository without records, whose tree has `nodes`. */
 export async function insertRepo(
   tx: Tx,
@@ -129,9 +143,11 @@ export async function insertRepo(
   fresh: Uint8Array,
   nodes: number,
 ): Promise<void> {
-  await tx.run(sql`
+  const row = await tx.get<{ id: number }>(sql`
     INSERT INTO repo (did, rev, head, data, commit_block, fresh, record_count, counted_rev, node_count, nodes_rev)
-    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}, 0, ${rev}, ${nodes}, ${rev})`)
+    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}, 0, ${rev}, ${nodes}, ${rev})
+    RETURNING id`)
+  await ownNumber(tx, row!.id)
 }
 
 const noBytes = new Uint8Array()
@@ -143,7 +159,7 @@ export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: U
   const row = await tx.get<{ id: number }>(sql`
     INSERT INTO repo (rev, head, data, commit_block, fresh, staged_until)
     VALUES (${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh}, ${until}) RETURNING id`)
-  return row!.id
+  return ownNumber(tx, row!.id)
 }
 
 /**
@@ -153,8 +169,7 @@ export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: U
 export async function skipNumbers(tx: Tx, rev: Tid, fresh: Uint8Array): Promise<void> {
   await tx.run(sql`
     INSERT INTO repo (id, rev, head, data, commit_block, fresh)
-    SELECT max(id) + 1, ${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh} FROM (
-      SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo) numbers`)
+    SELECT max(id) + 1, ${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh} FROM (${numbersInUse}) AS numbers`)
 }
 
 /** Make a repository that no account has of rows whose repository has lost its own row: a sweep deletes them. */
