@@ -16,8 +16,9 @@ import { createAccount, PASSWORD, type TestAccount } from '../../support/clients
 import { allSeen } from '../../support/clients/events.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { queuedPushes, registerDevices, RELAY } from '../../support/clients/queued.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
 const owner = signingKey('k256', randomBytes(32))
@@ -32,6 +33,8 @@ const { pds, line } = useWorld({
     plcDirectoryUrl: line.url,
     recoveryDidKey: ownerKey,
     identityWatch: { intervalSecs: INTERVAL_SECS },
+    notifications: { relay: RELAY },
+    signingKeyMasterKey: MASTER_KEY,
     alerts: { mailTo: ['operator@example.org'], diskFreeBytes: 0 },
   }),
 })
@@ -275,4 +278,66 @@ test('what came from here while nobody watched is no news when watching begins a
   expect((await alice.call('com.atproto.identity.updateHandle', { json: { handle: 'renamed.test' } })).status).toBe(200)
   await pds.restart({ identityWatch: { intervalSecs: INTERVAL_SECS } })
   expect(await round()).toEqual({ seen: 1, changed: 0, failed: 0 })
+})
+
+test('the devices of the holder are told of an operation of someone else, once each', async () => {
+  const [alice, bob] = [await createAccount(pds, 'alice'), await createAccount(pds, 'bob')]
+  await registerDevices(pds, alice, ['phone', 'tablet'])
+  await registerDevices(pds, bob, ['bobphone'])
+  await round()
+  await send(alice.did, { alsoKnownAs: ['at://moved.test'] })
+  expect(await round()).toMatchObject({ changed: 1 })
+  await round()
+  const pushes = (await queuedPushes(pds)).filter(({ message }) => message.type === 'identity_changed')
+  expect(pushes.map(({ device }) => device)).toEqual([
+    { owner: alice.did, deviceId: 'phone' },
+    { owner: alice.did, deviceId: 'tablet' },
+  ])
+  for (const { message } of pushes) expect(message.body).toContain('the handle')
+})
+
+test('an identity that names another server or another signing key is shown as one that does not fit', async () => {
+  const [alice, bob, carol] = [
+    await createAccount(pds, 'alice'),
+    await createAccount(pds, 'bob'),
+    await createAccount(pds, 'carol'),
+  ]
+  await round()
+  await send(alice.did, {
+    services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://new.test' } },
+  })
+  const otherKey = formatDidKey(signingKey('k256', randomBytes(32)).publicKey)
+  await send(bob.did, { verificationMethods: { atproto: otherKey } })
+  await round()
+  const { misfits } = await report()
+  expect(misfits).toHaveLength(2)
+  expect(misfits).toContainEqual({ did: alice.did, handle: alice.handle, misfit: 'server' })
+  expect(misfits).toContainEqual({ did: bob.did, handle: bob.handle, misfit: 'signing-key' })
+  expect(await identityPage(bob)).toContain('Your identity names another signing key')
+  expect(await identityPage(carol)).not.toContain('Your identity names')
+})
+
+test('a round continues after a restart, and asks the directory for one identity at a time', async () => {
+  const accounts = []
+  for (let index = 0; index < 25; index++) accounts.push(await createAccount(pds, `user${index}`))
+  await round()
+  for (const { did } of accounts) await send(did, { alsoKnownAs: ['at://moved.test'] })
+  pds.clock.advance({ secs: INTERVAL_SECS })
+  const asked: string[] = []
+  let [open, most] = [0, 0]
+  line.fate = async ({ path }) => {
+    if (path.endsWith('/log/last')) asked.push(path)
+    most = Math.max(most, ++open)
+    // Others that are under way arrive meanwhile.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    open--
+    return 'answered' as const
+  }
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 20 })
+  await pds.restart()
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 5 })
+  expect(new Set(asked).size).toBe(25)
+  expect(asked).toHaveLength(25)
+  expect(most).toBe(1)
+  for (const account of accounts) expect(await mailsTo(account)).toHaveLength(1)
 })

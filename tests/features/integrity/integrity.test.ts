@@ -303,7 +303,11 @@ test('a repository that is replaced by an import while it is read is not said to
 test('an account that gets the number of a repository that was deleted or is lost has none of its rows, nor its findings', async () => {
   for (const end of ['deleted', 'lost'] as const) {
     const former = await joined(3)
-    await pds.damage('record', { repo_id: former.id, path: 'com.example.note/note1' }, { value: new Uint8Array([0xa0]) })
+    await pds.damage(
+      'record',
+      { repo_id: former.id, path: 'com.example.note/note1' },
+      { value: new Uint8Array([0xa0]) },
+    )
     expect(await faultsAfterRound(former)).not.toEqual([])
     if (end === 'lost') await pds.lose('repo', { id: former.id })
     else {
