@@ -282,12 +282,13 @@ test('what came from here while nobody watched is no news when watching begins a
 
 test('the devices of the holder are told of an operation of someone else, once each', async () => {
   const [alice, bob] = [await createAccount(pds, 'alice'), await createAccount(pds, 'bob')]
-  await registerDevices(pds, alice, ['phone', 'tablet'])
-  await registerDevices(pds, bob, ['bobphone'])
   await round()
   await send(alice.did, { alsoKnownAs: ['at://moved.test'] })
-  expect(await round()).toMatchObject({ changed: 1 })
-  await round()
+  pds.clock.advance({ secs: INTERVAL_SECS })
+  await registerDevices(pds, alice, ['phone', 'tablet'])
+  await registerDevices(pds, bob, ['bobphone'])
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ changed: 1 })
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ changed: 0 })
   const pushes = (await queuedPushes(pds)).filter(({ message }) => message.type === 'identity_changed')
   expect(pushes.map(({ device }) => device)).toEqual([
     { owner: alice.did, deviceId: 'phone' },

@@ -11,7 +11,9 @@ export interface Mood {
   faults?: readonly string[]
   /** How probable it is that a message is lost, and sent again. */
   lossShare?: number
-  /** How probable it is that a COMMIT takes long to reach the database. */
+  /** Longest time of a message to the database. */
+  latencyMillis?: number
+  /** How probable it is that the COMMIT of a transaction with events takes long to reach the database. */
   stallShare?: number
   /** How many accounts clients write to. */
   writers?: number
@@ -45,7 +47,7 @@ export const moods: readonly Mood[] = [
   { name: 'leases', millis: 4000, tempoMillis: 120, faults: ['unheard'] },
   { name: 'outages', isLong: true, faults: ['silenceAtCommit'] },
   // Transactions stay open while others that began later commit, and their events get numbers.
-  { name: 'stalls', stallShare: 0.15, writers: 3, tempoMillis: 15, faults: [] },
+  { name: 'stalls', stallShare: 0.2, latencyMillis: 6, writers: 3, tempoMillis: 15, faults: [] },
 ]
 
 export interface Kind {

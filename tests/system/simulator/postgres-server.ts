@@ -23,6 +23,8 @@ export class Transaction {
   /** Given with the first change. */
   xid: number | null = null
   hasFailed = false
+  /** Whether it has added events. */
+  hasEvents = false
   /** What it sees if it is a snapshot. */
   snapshot: Storage | null = null
   readonly isSnapshot: boolean
@@ -110,7 +112,7 @@ export class PostgresServer {
   cutsAtCommit = 0
   crashesAtCommit = 0
   silencesAtCommit = 0
-  /** How probable it is that a COMMIT takes long to arrive. */
+  /** How probable it is that the COMMIT of a transaction with events takes long to arrive. */
   stallShare = 0
   onSilentCommit: (session: Session) => void = () => {}
   onFatalCommit: (session: Session, fault: 'cut' | 'crash') => void = () => {}
@@ -143,7 +145,8 @@ export class PostgresServer {
   receive(session: Session, request: Request): void {
     if (session.isOver) return
     session.lastHeardAt = this.timeline.now
-    if (this.stallShare > 0 && request.text === 'COMMIT' && this.timeline.happens(this.stallShare))
+    const hasEvents = this.stallShare > 0 && request.text === 'COMMIT' && session.transaction?.hasEvents === true
+    if (hasEvents && this.timeline.happens(this.stallShare))
       this.timeline.schedule(this.timeline.between(20, MAX_STALL_MILLIS), this.actor, () =>
         this.#arrived(session, request),
       )

@@ -196,6 +196,7 @@ function insertUnnumbered(call: Call): Answer {
     for (const did of [...new Set(events.map((event) => String(event[1])))].toSorted())
       server.lock(session, hashed(`${String(values.at(-2))}${did}`), 'exclusive', 'transaction')
   if (text.includes('pg_current_xact_id()')) server.identify(transaction)
+  transaction.hasEvents = true
   for (const [, did, type, erases, head, middle, rest] of events)
     plain({
       ...call,

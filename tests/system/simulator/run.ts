@@ -56,6 +56,12 @@ async function share(count: number): Promise<number> {
   return Math.max(...codes)
 }
 
+/** Processor time of this process. */
+function usedSecs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e6
+}
+
 async function runSeeds(): Promise<number> {
   const fault = values.fault === undefined ? null : knownFaults[values.fault]
   if (fault === undefined) throw new Error(`there is no fault of the name ${values.fault}`)
@@ -64,7 +70,7 @@ async function runSeeds(): Promise<number> {
   const { makeGround, runWorld } = await import('./world.ts')
   const ground = await makeGround()
   requirePatched(patches)
-  const began = realMillis()
+  const began = { millis: realMillis(), used: usedSecs() }
   const totals = { worlds: 0, events: 0, acknowledged: 0, refused: 0, unknown: 0, numbered: 0, millis: 0 }
   const befallen = new Map<string, number>()
   const kinds = new Map<string, number>()
@@ -84,9 +90,10 @@ async function runSeeds(): Promise<number> {
     if (outcome.failure === null && !values.trace) continue
     console.log(`seed ${seed}\n${outcome.trace.join('\n')}\nseed ${seed} ${outcome.failure ?? 'holds'}\n`)
   }
-  const secs = ((realMillis() - began) / 1000).toFixed(1)
+  const secs = ((realMillis() - began.millis) / 1000).toFixed(1)
+  const used = (usedSecs() - began.used).toFixed(1)
   console.log(
-    `${totals.worlds} worlds in ${secs} s: ${totals.acknowledged} changes acknowledged, ${totals.refused} refused, ${totals.unknown} of unknown outcome, ` +
+    `${totals.worlds} worlds in ${secs} s, ${used} s of a processor: ${totals.acknowledged} changes acknowledged, ${totals.refused} refused, ${totals.unknown} of unknown outcome, ` +
       `${totals.numbered} events numbered, ${totals.events} steps in ${Math.round(totals.millis / 1000)} virtual seconds`,
   )
   const listed = (counts: Map<string, number>) => [...counts].map(([name, count]) => `${count} ${name}`).join(', ')

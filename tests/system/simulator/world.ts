@@ -99,7 +99,7 @@ export class Node {
       server,
       timeline,
       silentUntil: 0,
-      latencyMillis: 1.5,
+      latencyMillis: this.world.options.mood?.latencyMillis ?? 1.5,
       lossShare: this.world.options.mood?.lossShare ?? 0,
       lines: new Set(),
     }

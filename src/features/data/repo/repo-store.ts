@@ -121,7 +121,7 @@ export async function repoHeads(reader: Reader, after: Did | null, limit: number
   return rows.map(headOf)
 }
 
-/** Numbers of repositories, also of those that have lost their own row: the rest of their rows is nobody else's. */
+/** Numbers of repositories, also of those that have lost their own row and have others left. */
 const numbersInUse = sql`
   SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo`
 
