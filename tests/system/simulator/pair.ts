@@ -45,13 +45,20 @@ interface Lease {
   beat: number
 }
 
+interface Segment {
+  number: number
+  epoch: number
+  /** Number of the one that follows, if it is not the next number. */
+  next?: number
+}
+
 export class Pair {
   readonly bucket: SimulatedBucket
   /** Of the machine that serves, or was the last to. */
   serving = 0
   readonly #terms: Term[] = []
   readonly #following = new Map<Node, Following>()
-  readonly #epochs = new Map<string, { number: number; epoch: number }>()
+  readonly #segments = new Map<string, Segment[]>()
   /** The machine is gone for good. */
   lost: Node | null = null
 
@@ -114,14 +121,17 @@ export class Pair {
     const { world } = this
     const [, chain, number] = /\/([^/]+)\/segment-(\d+)$/.exec(key) ?? []
     if (chain !== undefined) {
-      const { epoch } = headerOf(bytes)
+      const segment = headerOf(bytes)
+      const { epoch } = segment
       world.note('bucket', `has segment ${Number(number)} of ${by.name}, of epoch ${epoch}`)
       if (before !== null && !Buffer.from(before).equals(bytes))
         world.fail(`${by.name} replaces segment ${Number(number)}, which others may have read`)
-      const last = this.#epochs.get(chain)
-      if (last !== undefined && epoch < last.epoch && Number(number) > last.number)
-        world.fail(`${by.name} continues the chain of epoch ${last.epoch} with a segment of epoch ${epoch}`)
-      this.#epochs.set(chain, { number: Number(number), epoch })
+      const stored = this.#segments.get(chain) ?? []
+      const later = stored.filter((each) => each.epoch > epoch && each.number < segment.number)
+      // Numbers that a takeover leaves out are not of the chain.
+      if (later.length > 0 && !later.some(({ next = 0 }) => segment.number < next))
+        world.fail(`${by.name} continues the chain of epoch ${later[0]!.epoch} with a segment of epoch ${epoch}`)
+      this.#segments.set(chain, [...stored, segment])
     } else if (key.endsWith('/lease')) {
       const lease = leaseOf(bytes)
       const former = before && leaseOf(before)
@@ -174,8 +184,8 @@ const leaseOf = (bytes: Uint8Array): Lease => JSON.parse(Buffer.from(bytes).toSt
 
 const MAGIC_BYTES = 'holdfast-log-1\n'.length
 
-function headerOf(bytes: Uint8Array): { epoch: number } {
+function headerOf(bytes: Uint8Array): Segment {
   const buffer = Buffer.from(bytes)
   const start = MAGIC_BYTES + 4
-  return JSON.parse(buffer.toString('utf8', start, start + buffer.readUInt32BE(MAGIC_BYTES))) as { epoch: number }
+  return JSON.parse(buffer.toString('utf8', start, start + buffer.readUInt32BE(MAGIC_BYTES))) as Segment
 }

@@ -4,11 +4,11 @@
  * Nothing here is flushed: after a loss of power it may be damaged, which `open` notices; a new chain begins then.
  */
 import { statSync, writeFileSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { LogPosition } from '../../../platform/database/log-follower.ts'
-import { digestOf, headerOf, numberAfter } from './continuous-format.ts'
+import { digestOf, headerOf, numberAfter, type SegmentHeader } from './continuous-format.ts'
 
 export interface ChainState {
   /** Where the chain is: another destination gets another chain. */
@@ -101,16 +101,27 @@ export class Spool {
     for (const number of numbers.filter((each) => each > last)) await rm(this.#path(number))
     let next = null
     for (const number of numbers.filter((each) => each <= last)) {
-      const file = Bun.file(this.#path(number))
-      const header = headerOf(await file.slice(0, HEADER_BYTES).bytes())
+      const { size, header } = await this.#headerOf(number)
       if (header?.number !== number || (next !== null && number !== next)) return false
       next = numberAfter(header)
       const written = Promise.resolve()
-      this.waiting.push({ number, bytes: file.size, since, content: null, written, state: 'waiting' })
-      this.bytes += file.size
+      this.waiting.push({ number, bytes: size, since, content: null, written, state: 'waiting' })
+      this.bytes += size
     }
     const newest = this.waiting.at(-1)
     return newest === undefined || (newest.number === last && digestOf(await this.read(newest)) === digest)
+  }
+
+  async #headerOf(number: number): Promise<{ size: number; header: SegmentHeader | null }> {
+    const file = await open(this.#path(number), 'r')
+    try {
+      const { size } = await file.stat()
+      const start = new Uint8Array(Math.min(size, HEADER_BYTES))
+      await file.read(start, 0, start.byteLength, 0)
+      return { size, header: headerOf(start) }
+    } finally {
+      await file.close()
+    }
   }
 
   /** Add the last segment of the chain, which waits from now on. Resolves when it is in the spool. */
