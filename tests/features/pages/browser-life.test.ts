@@ -254,6 +254,14 @@ describe('an hour after the sign-in', () => {
     expect(await browser.signedIn()).toBe(rex.did)
   })
 
+  test('a handle of one’s own domain asks too, before it is looked up', async () => {
+    const quin = await createAccount(pds, 'quin')
+    const { browser } = await enter(quin)
+    pds.clock.advance({ secs: HOUR + 1 })
+    const form = { account: quin.did, form_token: await formToken(browser), handle: 'quin.example' }
+    expect((await browser.send('/account/handle/domain', form)).body).toContain('Confirm that it is you')
+  })
+
   test('nothing else asks, and within the hour nothing does', async () => {
     const sam = await createAccount(pds, 'sam')
     const { browser } = await enter(sam, { stays: true })

@@ -13,7 +13,7 @@ import { publishedDids, type PublishedDids } from '../../identity/identity/ident
 import { accountForm, accountName, accountUrl } from './account-view.ts'
 import { domainTexts as texts } from './domain-texts.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/handle/domain'
 /** Of the DNS record that names the account. */
@@ -111,7 +111,7 @@ export const ownDomainRoutes: Endpoint[] = [
       return handle ? ownDomainPage(call, holder, handle) : seeOther('/account#handle')
     },
   }),
-  holderForm(PATH, async (call, holder, form) => {
+  provenForm(PATH, async (call, holder, form) => {
     const { ctx } = call
     const { did } = holder.account
     const handle = parseHandle(form.get('handle') ?? '')
