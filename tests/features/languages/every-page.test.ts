@@ -1,5 +1,6 @@
 /** All pages, found by their links, in each language: none is left in English, and none is larger than it may be. */
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { hostname } from 'node:os'
 import stylesheet from '../../../src/http/style.css' with { type: 'text' }
 import { languageNames, languages } from '../../../src/protocol/languages.ts'
 import { formsOf, translations } from '../../architecture/text-tables.ts'
@@ -98,17 +99,19 @@ const wordsOf = (page: string): string => {
 /** Words that no other language of the pages has, but in names of keys. */
 const english = /(?<!\.)\b(the|of|and|this|that|with|your|you|from|cannot|which)\b/gi
 
-/**
- * Words that are the same in every language: names of programs, systems and formats, and of people.
- */
-const names = new Set(['Bun', 'Firefox', 'Linux', 'SQLite', 'AT', 'Protocol', 'localhost', 'test'])
-
 /** Words of Latin letters alone: what has dots, digits or colons names something for programs. */
 const latinWords = (text: string): string[] =>
   text
     .split(/[\s\-,;:!?()（）「」『』“”„«»‹›…·•。、，：]+/u)
     .map((word) => word.replaceAll(/^['’"\-–.]+|['’"\-–.]+$/gu, ''))
     .filter((word) => /^\p{Script=Latin}{2,}$/u.test(word) && !/[Þßø]/.test(word))
+
+/** Words that are the same in every language: names of programs, systems, formats and people, and of this node. */
+const names = new Set(
+  ['Bun', 'Firefox', 'Linux', 'SQLite', 'PostgreSQL', 'AT', 'Protocol', 'localhost', 'test'].concat(
+    latinWords(hostname()),
+  ),
+)
 
 /** What `Intl` writes in a language: months and units. */
 const formatted = (language: string): string[] => [

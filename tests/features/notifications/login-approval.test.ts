@@ -157,7 +157,7 @@ describe('nobody is told', () => {
 
 describe('the devices of one account', () => {
   test('are told five times in ten minutes; after that, a request needs no number', async () => {
-    await using other = await startPds(withPushes)
+    await using other = await startPds(withPushes, { alone: 'each node may let one more through' })
     const erin = await sovereignAccount(other, 'erin', { password: undefined })
     const frank = await sovereignAccount(other, 'frank', { password: undefined })
     await registerDevices(other, erin, ['phone'])
