@@ -1,5 +1,7 @@
 /** Damage of repositories in spaces: the running check finds it, and says so without naming the space. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
@@ -100,7 +102,7 @@ const damages: [string, (member: Member) => Promise<void>, RegExp][] = [
 
 test.each(damages)('%s is found', async (_, damage, found) => {
   const one = await member()
-  expect(await faultsOf(one.account)).toEqual([])
+  expect(await faultsOfRepo(pds.ctx, one.account.did as Did)).toEqual([])
   await damage(one)
   const faults = (await faultsOf(one.account)).join('; ')
   expect(faults).toMatch(found)

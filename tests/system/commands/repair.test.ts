@@ -25,7 +25,7 @@ let car: Uint8Array
 let url: string
 
 beforeAll(async () => {
-  await using pds = await startPds({}, { onFile: true })
+  await using pds = await startPds({ spaces: { enabled: true } }, { onFile: true })
   url = pds.url
   alice = await createAccount(pds, 'alice')
   const { did, call } = alice
@@ -43,6 +43,12 @@ beforeAll(async () => {
   blob = uploaded.body.blob.ref.$link
   const json = { repo: did, collection: COLLECTION, rkey: 'image', record: { image: uploaded.body.blob } }
   expect((await call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  // In development, a session may write in spaces.
+  const place = { space: `at://${did}/space/test.forum.space/hidden`, repo: did, collection: COLLECTION }
+  for (const rkey of ['one', 'two']) {
+    const written = await call('com.atproto.space.createRecord', { json: { ...place, rkey, record: { rkey } } })
+    expect(written.status).toBe(200)
+  }
   car = await (await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${did}`)).bytes()
   expect(run(pds.dataDir, ['backup', backups]).code).toBe(0)
   await pds.stop()
@@ -118,6 +124,37 @@ test('what is nowhere is refused, and comes from a backup or an archive', () => 
     expect(run(folder, ['verify']).text).toContain('0 faults')
     expect(readdirSync(folder).filter((name) => name.startsWith('.repair-'))).toEqual([])
   }
+})
+
+test('what is lost in a space comes from the backup, in a file of its own, and the public repository stays as it is', () => {
+  const folder = damaged(`DELETE FROM space_record WHERE path = '${COLLECTION}/one'`)
+  const head = () => {
+    using database = new Database(join(folder, 'holdfast.db'), { readonly: true })
+    return database.query('SELECT hex(head) AS head FROM repo').all()
+  }
+  const before = head()
+  expect(run(folder, ['verify', '--quick'])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('1 records, and its row says 2'),
+  })
+  const { code, text } = run(folder, ['repair', alice.did])
+  expect(code).toBe(1)
+  for (const words of ['The public repository is whole.', `record ${COLLECTION}/one`]) expect(text).toContain(words)
+  expect(text).not.toContain('hidden')
+  expect(run(folder, ['repair', alice.did, '--apply'])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('--accept-loss'),
+  })
+  expect(run(folder, ['repair', alice.did, '--apply', '--backup', 'newest'])).toMatchObject({ code: 0 })
+  expect(head()).toEqual(before)
+  expect(run(folder, ['repair', alice.did])).toMatchObject({ code: 0 })
+  expect(run(folder, ['verify', '--quick']).code).toBe(0)
+  const [evidence, ...others] = repairsIn(folder)
+  expect([evidence!.endsWith('-spaces.db'), others]).toEqual([true, []])
+  expect(run(folder, ['repair', '--undo', evidence!])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('1 records, and its row says 2'),
+  })
 })
 
 test('the bytes of a blob come from the backup', () => {

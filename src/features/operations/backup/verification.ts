@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { concurrently } from '../../../base/concurrently.ts'
 import { inWords } from '../../../base/operator-error.ts'
+import { unthrottled } from '../../../base/pace.ts'
 import type { Context } from '../../../platform/context.ts'
 import { inPages, sql } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -15,6 +16,7 @@ import { explain } from '../../../platform/files/system-faults.ts'
 import { BucketUnavailable } from '../../../platform/network/bucket-faults.ts'
 import { blobStorage, hasBlobs, storedBlobs, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
 import { repoChecks, repoHead, repoHeads } from '../../data/repo/repo.ts'
+import { spaceFaults } from '../../data/spaces/spaces.ts'
 
 const PAGE = 500
 /** A bucket answers late, but many at once. */
@@ -84,7 +86,8 @@ async function verifyRepos(ctx: Context, quick: boolean, blame: Blame): Promise<
   for await (const page of inPages(PAGE, start, ({ did }, limit) => repoHeads(ctx.db, did, limit))) {
     for (const { did } of page) {
       const faults = await faultsOf(ctx, did, quick).catch((error: unknown) => [unreadable(ctx, error)])
-      for (const fault of faults) blame(`${did}: ${fault}`)
+      const inSpaces = await faultsInSpaces(ctx, did).catch((error: unknown) => [unreadable(ctx, error)])
+      for (const fault of [...faults, ...inSpaces]) blame(`${did}: ${fault}`)
     }
     count += page.length
   }
@@ -114,6 +117,11 @@ async function faultsOf(ctx: Context, did: Did, quick: boolean): Promise<string[
       (fault) => `independent verification: ${fault}`,
     )
   })
+}
+
+async function faultsInSpaces(ctx: Context, did: Did): Promise<string[]> {
+  const whole = { throttled: unthrottled, after: '', isDue: () => false }
+  return (await ctx.db.snapshot((reader) => spaceFaults(reader, did, whole))).faults
 }
 
 /** Check that every blob row has a file with the right bytes. Returns how many blobs there are. */
