@@ -51,7 +51,7 @@ test('the overview shows them to those who may see how the server does', async (
   const desk = new ConsoleBrowser(pds)
   await desk.signIn(mona.did)
   const { body } = await desk.open('/admin')
-  expect(body).toContain('backups: warning')
+  expect(body).toContain('<span lang="en">backups</span>: warning')
   expect(body).toContain('What to do: <span lang="en">set backup.destination')
   expect((await ivo.operate('/v1/admin/doctor')).status).toBe(403)
 })

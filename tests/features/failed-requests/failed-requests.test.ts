@@ -95,7 +95,7 @@ test('a command and a page of the console find it; the role decides who sees it'
 
   const desk = new ConsoleBrowser(pds)
   await desk.signIn(mona.did)
-  expect((await desk.open(`/admin/requests?id=${id}`)).body).toContain('500 InternalServerError')
+  expect((await desk.open(`/admin/requests?id=${id}`)).body).toContain('500 <span lang="en">InternalServerError</span>')
   expect((await desk.open('/admin/requests?kind=evil&id="<script>')).body).not.toContain('<script')
   await giveRole(pds, alice.did, 'invite-steward')
   const { token } = (await operatorSignIn(pds, alice.did)).body

@@ -40,6 +40,7 @@ const flipped = (bytes: Uint8Array, at = bytes.length - 1): Uint8Array => {
 const otherCid = (cid: string): string => cid.replace(/.$/, (last) => (last === 'a' ? 'e' : 'a'))
 
 const NOTE = 'com.example.note/note7'
+const LATER_NOTE = 'com.example.note/later'
 const FUTURE = '3zzzzzzzzzzzz'
 const FOLLOW = '3jzfcijpj2z2a'
 
@@ -202,6 +203,13 @@ const tables: Readonly<Record<string, Columns>> = {
     path: (account) => spoil('space_op', spaceRecordsOf(account), 'path', (path) => `${path}x`),
     cid: (account) => spoil('space_op', spaceRecordsOf(account), 'cid', (cid) => flipped(cid!)),
     prev: (account) => pds.damage('space_op', { ...spaceRecordsOf(account), idx: 2 }, { prev: null }),
+    prev_rev: (account) =>
+      pds.damage('space_op', { ...spaceRecordsOf(account), path: LATER_NOTE }, { prev_rev: '3aaaaaaaaaaaa' }),
+  },
+  space_place: {
+    id: (account) => spoil('space_place', spaceOf(account), 'id', () => 777_777),
+    did: (account) => pds.damage('space_place', spaceOf(account), { did: null }),
+    space: (account) => spoil('space_place', spaceOf(account), 'space', (space) => `${space}x`),
   },
   space_blob_reference: {
     did: ({ did }) => spoil('space_blob_reference', { did }, 'did', () => 'did:web:other.test'),
@@ -258,6 +266,7 @@ async function joined(): Promise<Damaged> {
     value,
   })
   await inSpace([operation('create', 'a', { image }), operation('create', 'b', {}), operation('update', 'b', { n: 1 })])
+  await inSpace([operation('create', 'later', {})])
   const [repo] = await pds.rows('repo', { did })
   const [spaceRepo] = await pds.rows('space_repo', { did })
   return { ...account, id: repo!.id, spaceId: spaceRepo!.id, cid: image.ref.$link }
