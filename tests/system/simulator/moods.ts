@@ -35,7 +35,7 @@ export const moods: readonly Mood[] = [
   // What nodes draw by lot is often the same.
   { name: 'lots', lots: 8, faults: ['crash', 'freeze', 'cut'] },
   // Messages of different connections overtake each other.
-  { name: 'losses', lossShare: 0.08, tempoMillis: 20, faults: [] },
+  { name: 'losses', isLong: false, lossShare: 0.08, tempoMillis: 20, faults: [] },
   // After a fault at the end, nobody does anything that would mend it.
   {
     name: 'last-words',
@@ -44,10 +44,10 @@ export const moods: readonly Mood[] = [
     faults: ['crashAtCommit', 'crashAtCommit', 'interruptedCommit', 'cut'],
   },
   // Nodes take leases that others still think they have.
-  { name: 'leases', millis: 4000, tempoMillis: 120, faults: ['unheard'] },
+  { name: 'leases', isLong: false, millis: 4000, tempoMillis: 120, faults: ['unheard'] },
   { name: 'outages', isLong: true, faults: ['silenceAtCommit'] },
   // Transactions stay open while others that began later commit, and their events get numbers.
-  { name: 'stalls', stallShare: 0.2, latencyMillis: 6, writers: 3, tempoMillis: 15, faults: [] },
+  { name: 'stalls', isLong: false, stallShare: 0.2, latencyMillis: 6, writers: 3, tempoMillis: 15, faults: [] },
 ]
 
 export interface Kind {
