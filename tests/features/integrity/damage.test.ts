@@ -347,7 +347,7 @@ test('bytes of a blob that are missing or changed are told, until they are right
     [null, 'missing'],
   ] as const) {
     await (damaged === null ? stored.delete(account.cid) : stored.write(account.cid, damaged))
-    await pds.runSweep('blob-scrub')
+    await pds.runSweep('blob-scrub-full')
     expect((await faultsOfRepo(pds.ctx, did)).join()).toMatch(
       new RegExp(`blob ${account.cid}, to which record com.example.note/image refers, are ${word}`),
     )
@@ -355,7 +355,7 @@ test('bytes of a blob that are missing or changed are told, until they are right
   await pds.runSweep('integrity')
   expect((await view()).damaged.some((repo) => repo.did === did)).toBe(true)
   await stored.write(account.cid, bytes)
-  await pds.runSweep('blob-scrub')
+  await pds.runSweep('blob-scrub-full')
   expect(await faultsOfRepo(pds.ctx, did)).toEqual([])
 })
 
