@@ -27,7 +27,7 @@ const NONCE_BYTES = 12
 const MAX_HEADER_BYTES = 4096
 const WORD_BYTES = 4
 /** Handing less than this to another thread, and waiting for a turn of the event loop, takes longer than doing it. */
-const MAX_SMALL_BYTES = 512 * 1024
+const MAX_SMALL_BYTES = 256 * 1024
 /**
  * A segment is sent only if its number is less than this above that of the first one which is not known to be at the
  * destination. So this many are under way at most.
@@ -128,14 +128,19 @@ export const digestOf = (bytes: Uint8Array | string): string =>
 const imported = (key: Uint8Array, use: 'encrypt' | 'decrypt'): Promise<CryptoKey> =>
   crypto.subtle.importKey('raw', new Uint8Array(key), 'AES-GCM', false, [use])
 
-/** Compresses and seals, on other threads if there is much to do. */
-export async function sealObject(key: Uint8Array, header: Header, content: Uint8Array): Promise<Uint8Array> {
+/** Compresses and seals; content of more than `maxHereBytes` on other threads. */
+export async function sealObject(
+  key: Uint8Array,
+  header: Header,
+  content: Uint8Array,
+  maxHereBytes = MAX_SMALL_BYTES,
+): Promise<Uint8Array> {
   const text = Buffer.from(JSON.stringify(header))
   const length = Buffer.alloc(WORD_BYTES)
   length.writeUInt32BE(text.byteLength)
   const clear = new Uint8Array(Buffer.concat([Buffer.from(MAGIC), length, text]))
   const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
-  const isSmall = content.byteLength <= MAX_SMALL_BYTES
+  const isSmall = content.byteLength <= maxHereBytes
   const compressed = isSmall
     ? Bun.zstdCompressSync(content, { level: 1 })
     : await Bun.zstdCompress(content, { level: 1 })

@@ -57,6 +57,8 @@ import { sealOf } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
 const PIECE_BYTES = 4 * 1024 ** 2
+/** `sync`: a segment of at most this size is sealed at once, since a client waits for it. */
+const MAX_SEALED_HERE_BYTES = 2 * 1024 ** 2
 const MAX_FIRST_PIECE = 10 ** 14
 const KEY_BYTES = 32
 const CHAIN_ID_BYTES = 4
@@ -390,7 +392,8 @@ export class ContinuousSending implements CommitGate {
       ...(next !== number + 1 && { next }),
       ...(this.#sentThrough > 0 && { through: this.#sentThrough }),
     }
-    const sealed = await sealObject(this.#key, header, encodePages(taken.pages))
+    const pages = encodePages(taken.pages)
+    const sealed = await sealObject(this.#key, header, pages, commit === null ? undefined : MAX_SEALED_HERE_BYTES)
     // A machine that takes over must not have what a loss of power takes from this one.
     await commit?.flushed
     const { at, epoch } = header
