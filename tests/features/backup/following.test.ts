@@ -292,6 +292,11 @@ test('objects that are none of a backup, or too large for one, are told, and sto
   await bucket.write(key, Buffer.alloc(2 * 1024 ** 2))
   await expect(other.begin().promote()).rejects.toThrow('key has more than 1048576 bytes')
   await bucket.write(key, keyBytes)
+  const base = bucket.keys().find((each) => each.includes('/base-'))!
+  const baseBytes = bucket.read(base)
+  await bucket.write(base, baseBytes.slice(0, 200))
+  await expect(other.begin().promote()).rejects.toThrow(/base-[\d-]+ is damaged/)
+  await bucket.write(base, baseBytes)
   const last = bucket.keys().findLast((each) => each.includes('/segment-'))!
   const next = last.replace(/\d+$/, (number) => String(Number(number) + 1).padStart(number.length, '0'))
   // Without an end: only as much is read as an object can have.

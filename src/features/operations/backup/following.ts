@@ -159,6 +159,7 @@ export class Following {
       for (;;) {
         const taken = await this.#turn()
         if (taken !== null) return taken
+        await sleep(RETRY_MILLIS)
       }
     } finally {
       await this.#file?.close()
