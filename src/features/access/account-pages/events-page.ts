@@ -46,7 +46,7 @@ export const eventRow = (event: StoredEvent): Html => html`
   <div class="body">
     <strong>${wordsOf(event)}</strong>
     ${event.subject !== null && html`<code>${plainName(event.subject, MAX_SUBJECT_CHARS)}</code>`}
-    <small><time class="long" datetime="${wireTime(event.at)}">${timePhrase(event.at)}</time></small>
+    <small><time datetime="${wireTime(event.at)}">${timePhrase(event.at)}</time></small>
     ${event.times > 1 && html`<small>${texts.times({ count: event.times })}</small>`}
     ${event.byOperator === 1 ? html`<small>${texts.byOperator}</small>` : placeLines(event)}
   </div>

@@ -140,4 +140,5 @@ export const rememberField = (isTicked = false, when = ''): Html => html`
 export const hidden = (fields: Record<string, string>): Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-export const day = (instant: Millis): Html => html`<time datetime="${wireTime(instant)}">${dayPhrase(instant)}</time>`
+export const day = (instant: Millis): Html =>
+  html`<time class="whole" datetime="${wireTime(instant)}">${dayPhrase(instant)}</time>`

@@ -166,4 +166,4 @@ export const actorName = (actor: string): Html | string => (actor.includes(':') 
 
 /** The minute of a time in RFC 3339, in UTC. */
 export const minuteOf = (time: string): Html =>
-  html`<time datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time>`
+  html`<time class="whole" datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time>`
