@@ -89,9 +89,10 @@ const wordsOf = (page: string): string => {
     .replaceAll(/<(code|pre|script|svg|time|option)\b[\s\S]*?<\/\1>/g, ' ')
     .replaceAll(/<(\w+)[^>]* (?:lang="[^"]*"|class="(?:mono|copy)")[^>]*>[^<]*<\/\1>/g, ' ')
     .replaceAll(/<[^>]+>/g, ' ')
-  // What names something for programs: keys of the configuration, hosts, collections, DIDs.
+  // What names something for programs: ids of requests, keys of the configuration, hosts, collections, DIDs.
   return [...named, shown]
     .join(' ')
+    .replaceAll(/\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/g, ' ')
     .replaceAll(/[\w@*-]*(?:[.:/_@][\w@*-]+)+/g, ' ')
     .replaceAll(/\s+/g, ' ')
 }
