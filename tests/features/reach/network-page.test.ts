@@ -40,7 +40,7 @@ test('a holder sees each link, what they can do, and whom to tell otherwise', as
   const text = await page.locator('main').innerText()
   expect(text).toContain('Handle: works')
   expect(text).toContain(
-    'the AppView could not verify the handle\nWhat to do: set your handle again on your account page.',
+    'The AppView could not verify the handle\nWhat to do: set your handle again on your account page.',
   )
   // The server of the test has no name that a relay can reach.
   expect(text).toContain('Relays: broken')

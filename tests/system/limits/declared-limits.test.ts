@@ -137,6 +137,7 @@ const chargingThemselves = {
   'features/push/iroh/liveness-echo.ts': 'peers call no endpoint',
   'features/access/oauth/authorize-routes.ts': 'the form shows it',
   'features/access/account-pages/appeal-page.ts': 'the form shows it',
+  'features/access/pages/proven-form.ts': 'the form shows it',
   'features/access/account-pages/backup-move-pages.ts': 'the form shows it',
   'features/access/account-pages/import-page.ts': 'the form shows it',
   'features/access/oauth/wallet-consents.ts': 'without a consent, the page is shown all the same',
