@@ -190,6 +190,7 @@ test('a password that was forgotten in front of an app is replaced, and the appâ
   await page.getByLabel('New password').fill('an entirely new password')
   await page.getByRole('button', { name: 'Change password' }).click()
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Sign in to an app on this device?')
+  expect(await page.getByRole('status').innerText()).toContain('password is changed')
   await page.getByLabel('Handle or email address').fill(grace.handle)
   await page.getByLabel('Password', { exact: true }).fill('an entirely new password')
   await page.getByRole('button', { name: 'Allow access' }).click()

@@ -18,5 +18,5 @@ export function withRequest(path: string, given: URLSearchParams, more: Record<s
 }
 
 /** Where the person continues who has an account now: at the app's request, or else at `otherwise`. */
-export const returnPath = (given: URLSearchParams, otherwise: string): string =>
-  requestOf(given) ? withRequest('/oauth/authorize', given, { [HAS_ACCOUNT]: 'yes' }) : otherwise
+export const returnPath = (given: URLSearchParams, otherwise: string, hasAccount = 'yes'): string =>
+  requestOf(given) ? withRequest('/oauth/authorize', given, { [HAS_ACCOUNT]: hasAccount }) : otherwise

@@ -14,6 +14,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
+import { WITH_NEW_PASSWORD } from '../oauth/oauth.ts'
 import { requestOf, returnPath, withRequest } from './app-request.ts'
 import { formPage, formRoutes } from './form-page.ts'
 import { signInTexts as texts } from './sign-in-texts.ts'
@@ -69,7 +70,8 @@ async function reset(call: PageCall, form: URLSearchParams): Promise<Response> {
     await charge(call, 'resetPassword')
     await resetPassword(call, (form.get('code') ?? '').trim(), form.get('password') ?? '')
   })
-  return fault === null ? seeOther(returnPath(form, '/account/sign-in?done=reset')) : codePage(call, form, fault)
+  if (fault !== null) return codePage(call, form, fault)
+  return seeOther(returnPath(form, '/account/sign-in?done=reset', WITH_NEW_PASSWORD))
 }
 
 export const resetPasswordRoutes = [

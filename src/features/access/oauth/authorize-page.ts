@@ -69,9 +69,11 @@ export const SIGNED_IN_FOR_THIS = 'signed_in_for_this'
 
 /**
  * Query parameter of a browser that returns from the sign-up page, so that `prompt=create` does not send it there
- * again.
+ * again, or from the page of forgotten passwords.
  */
 export const HAS_ACCOUNT = 'has_account'
+/** Its value if the password was replaced there. */
+export const WITH_NEW_PASSWORD = 'new-password'
 
 type Named = Pick<AuthorizeView, 'requestUri' | 'pending'>
 

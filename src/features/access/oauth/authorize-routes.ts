@@ -43,6 +43,7 @@ import { decideRequest, openRequest, requestHash, type Decision } from './author
 import {
   authorizePage,
   HAS_ACCOUNT,
+  WITH_NEW_PASSWORD,
   SIGNED_IN_FOR_THIS,
   mustSignInAgain,
   nameOf,
@@ -105,7 +106,8 @@ async function show(call: PageCall): Promise<Response> {
       error: 'login_required',
       reason: 'The account holder has to be asked',
     })
-  return renderConsent(call, opened, { filled: null, fault: null })
+  const isReset = call.url.searchParams.get(HAS_ACCOUNT) === WITH_NEW_PASSWORD
+  return renderConsent(call, opened, { filled: null, fault: null, notice: isReset ? texts.wasReset : null })
 }
 
 interface Shown {

@@ -12,6 +12,7 @@ export const consentGerman = {
   deny: 'Ablehnen',
   passwordInstead: 'Stattdessen dein Passwort verwenden',
   walletInstead: 'Stattdessen deine Wallet verwenden',
+  wasReset: 'Dein Passwort ist geändert. Gib das neue ein, um fortzufahren.',
   chooseWho:
     'Du kannst auch für Konten handeln, die mit dir geteilt sind. Wähle, bei welchem Konto sich die App anmeldet.',
   asShared: 'als {account}',

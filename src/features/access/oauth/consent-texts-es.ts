@@ -11,6 +11,7 @@ export const consentSpanish = {
   deny: 'Denegar',
   passwordInstead: 'Usar tu contraseña',
   walletInstead: 'Usar tu cartera',
+  wasReset: 'Tu contraseña ha cambiado. Escribe la nueva para continuar.',
   chooseWho: 'También puedes actuar por cuentas compartidas contigo. Elige en qué cuenta inicia sesión la app.',
   asShared: 'como {account}',
   sharedWith: 'Compartida con {account}. La app no recibe más de lo que se te permite en ella.',

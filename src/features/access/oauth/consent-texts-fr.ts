@@ -12,6 +12,7 @@ export const consentFrench = {
   deny: 'Refuser',
   passwordInstead: 'Utiliser votre mot de passe',
   walletInstead: 'Utiliser votre portefeuille',
+  wasReset: 'Votre mot de passe a été modifié. Saisissez le nouveau pour continuer.',
   chooseWho:
     'Vous pouvez aussi agir pour des comptes partagés avec vous. Choisissez à quel compte l’application se connecte.',
   asShared: 'en tant que {account}',

@@ -11,6 +11,7 @@ export const consentJapanese = {
   deny: '拒否',
   passwordInstead: '代わりにパスワードを使う',
   walletInstead: '代わりにウォレットを使う',
+  wasReset: 'パスワードを変更しました。続けるには、新しいパスワードを入力してください。',
   chooseWho: 'あなたと共有されているアカウントとしても操作できます。アプリがログインするアカウントを選んでください。',
   asShared: '{account} として',
   sharedWith: '{account} に共有されています。アプリには、あなたに許可された範囲だけが与えられます。',

@@ -11,6 +11,7 @@ export const consentBrazilian = {
   deny: 'Negar',
   passwordInstead: 'Usar sua senha',
   walletInstead: 'Usar sua carteira',
+  wasReset: 'Sua senha foi alterada. Digite a nova para continuar.',
   chooseWho: 'Você também pode agir por contas compartilhadas com você. Escolha em qual conta o app entra.',
   asShared: 'como {account}',
   sharedWith: 'Compartilhada com {account}. O app não recebe mais do que é permitido a você nela.',

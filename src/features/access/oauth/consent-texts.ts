@@ -15,6 +15,7 @@ export const consentTexts = textTable(
     deny: 'Deny',
     passwordInstead: 'Use your password instead',
     walletInstead: 'Use your wallet instead',
+    wasReset: 'Your password is changed. Enter the new one to continue.',
     chooseWho: 'You may also act for accounts that are shared with you. Choose which account the app signs in to.',
     asShared: 'as {account}',
     sharedWith: 'Shared with {account}. The app gets no more than the holder of the account lets you do.',

@@ -16,7 +16,7 @@ import {
 import { deleteConsentsBy } from './wallet-consent-store.ts'
 
 export { endsOf, isFormerRefreshToken, keepOAuthSession, type FormerOAuthSession } from './former-oauth-sessions.ts'
-export { appHost, appName, HAS_ACCOUNT } from './authorize-page.ts'
+export { appHost, appName, HAS_ACCOUNT, WITH_NEW_PASSWORD } from './authorize-page.ts'
 export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
 export { listConsentEvents, type ConsentEvent } from './wallet-consent-event-store.ts'
 export type { Consent } from './wallet-consent-store.ts'
