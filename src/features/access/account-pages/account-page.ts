@@ -107,7 +107,7 @@ function deactivatedNote(view: AccountView): Html {
   if (view.isMoving)
     return html`<p class="note">${texts.moving({ progress: (words) => html`<a href="${moveUrl(did)}">${words}</a>` })}</p>`
   return html`
-<div class="note warn stack">
+<div class="note warn stack" role="status">
   <p>${deleteAfter === null ? texts.deactivatedNow : texts.deactivatedUntil({ day: day(deleteAfter) })}</p>
   <p>${deleteAfter === null ? texts.reactivateMeans : texts.reactivateKeeps}</p>
   ${accountForm(view, 'reactivate', html`<div><button class="primary small">${texts.reactivate}</button></div>`)}
@@ -234,8 +234,8 @@ function sessions(view: AccountView): Html {
 <section class="card" id="sessions">
   <div class="tight">
     <h2>${texts.sessions}</h2>
-    ${!hasApps(view) && html`<p class="quiet">${texts.noAppAccess}</p>`}
     <p class="quiet">${texts.sessionsLead}</p>
+    ${!hasApps(view) && html`<p class="quiet">${texts.noAppAccess}</p>`}
   </div>
   ${outcomeOf(view, 'sessions')}
   <ul class="list">${shown.map((row) => row())}</ul>

@@ -147,7 +147,8 @@ async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']
   return { quota, used: { records, blobBytes: bytes } }
 }
 
-const notices = new Map<string, { section: Section; notice: Phrase }>([
+/** A section that shows by itself what was done has no notice. */
+const notices = new Map<string, { section: Section; notice: Phrase | null }>([
   ['app', { section: 'apps', notice: accountTexts.doneApp }],
   ['agent', { section: 'agents', notice: accountTexts.doneAgent }],
   ['push', { section: 'pushes', notice: accountTexts.donePush }],
@@ -162,7 +163,7 @@ const notices = new Map<string, { section: Section; notice: Phrase }>([
   ['email-code', { section: 'confirm-email', notice: accountTexts.doneCodeSent }],
   ['email-confirmed', { section: 'account', notice: accountTexts.doneEmailConfirmed }],
   ['reactivated', { section: 'account', notice: accountTexts.doneReactivated }],
-  ['deactivated', { section: 'account', notice: accountTexts.doneDeactivated }],
+  ['deactivated', { section: 'account', notice: null }],
   ['delete-code', { section: 'delete', notice: accountTexts.doneCodeSent }],
   ['email', { section: 'email', notice: accountTexts.doneEmail }],
   ['archive-schedule', { section: 'archive', notice: accountTexts.doneSchedule }],

@@ -105,7 +105,6 @@ export const accountGerman = {
   doneCodeSent: 'Wir haben einen Code an deine E-Mail-Adresse geschickt. Er gilt 15 Minuten lang.',
   doneEmailConfirmed: 'Deine E-Mail-Adresse ist bestätigt.',
   doneReactivated: 'Dein Konto ist wieder aktiv.',
-  doneDeactivated: 'Dein Konto ist deaktiviert.',
   doneEmail: 'Deine E-Mail-Adresse ist geändert.',
   doneSchedule: 'Gespeichert. Wenn ein Archiv fällig ist, wird es innerhalb der nächsten Stunde erstellt.',
   donePassword: 'Dein Passwort ist geändert. Du bist überall sonst abgemeldet.',

@@ -104,7 +104,6 @@ export const accountSpanish = {
   doneCodeSent: 'Hemos enviado un código a tu correo electrónico. Es válido durante 15 minutos.',
   doneEmailConfirmed: 'Tu correo electrónico está confirmado.',
   doneReactivated: 'Tu cuenta vuelve a estar activa.',
-  doneDeactivated: 'Tu cuenta está desactivada.',
   doneEmail: 'Tu correo electrónico ha cambiado.',
   doneSchedule: 'Guardado. Si toca crear un archivo, se creará en menos de una hora.',
   donePassword: 'Tu contraseña ha cambiado. Se ha cerrado tu sesión en todas las demás partes.',

@@ -105,7 +105,6 @@ export const accountFrench = {
   doneCodeSent: 'Nous avons envoyé un code à votre adresse e-mail. Il est valable 15 minutes.',
   doneEmailConfirmed: 'Votre adresse e-mail est confirmée.',
   doneReactivated: 'Votre compte est à nouveau actif.',
-  doneDeactivated: 'Votre compte a été désactivé.',
   doneEmail: 'Votre adresse e-mail a été modifiée.',
   doneSchedule: 'Enregistré. Si une archive est due, elle est créée dans l’heure.',
   donePassword: 'Votre mot de passe a été modifié. Vous êtes déconnecté partout ailleurs.',

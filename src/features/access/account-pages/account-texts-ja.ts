@@ -104,7 +104,6 @@ export const accountJapanese = {
   doneCodeSent: 'メールアドレスにコードを送信しました。有効期限は15分です。',
   doneEmailConfirmed: 'メールアドレスを確認しました。',
   doneReactivated: 'アカウントを再有効化しました。',
-  doneDeactivated: 'アカウントを無効化しました。',
   doneEmail: 'メールアドレスを変更しました。',
   doneSchedule: '保存しました。作成の時期であれば、1時間以内にアーカイブを作成します。',
   donePassword: 'パスワードを変更しました。ほかのすべての場所からログアウトしました。',

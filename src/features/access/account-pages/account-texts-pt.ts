@@ -104,7 +104,6 @@ export const accountBrazilian = {
   doneCodeSent: 'Enviamos um código para seu endereço de e-mail. Ele vale por 15 minutos.',
   doneEmailConfirmed: 'Seu endereço de e-mail foi confirmado.',
   doneReactivated: 'Sua conta está ativa de novo.',
-  doneDeactivated: 'Sua conta foi desativada.',
   doneEmail: 'Seu endereço de e-mail foi alterado.',
   doneSchedule: 'Salvo. Se já for hora de criar um arquivo, ele será criado em até uma hora.',
   donePassword: 'Sua senha foi alterada. Sua sessão foi encerrada em todos os outros lugares.',

@@ -108,7 +108,6 @@ export const accountTexts = textTable(
     doneCodeSent: 'We have sent a code to your email address. It is valid for 15 minutes.',
     doneEmailConfirmed: 'Your email address is confirmed.',
     doneReactivated: 'Your account is active again.',
-    doneDeactivated: 'Your account is deactivated.',
     doneEmail: 'Your email address is changed.',
     doneSchedule: 'Saved. An archive is made within the hour if it is due.',
     donePassword: 'Your password is changed. You are signed out everywhere else.',

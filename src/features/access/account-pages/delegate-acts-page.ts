@@ -37,7 +37,7 @@ async function actsPage(call: PageCall, { account }: Holder): Promise<Response> 
 <section class="card">
   <div class="tight">
     <h1>${texts.recordTitle}</h1>
-    <p class="copy">${accountName(account)}</p>
+    <p><strong>${accountName(account)}</strong></p>
     <p class="quiet">${texts.recordLead}</p>
   </div>
   ${rows.length === 0 ? html`<p class="note">${texts.recordNone}</p>` : html`<ul class="list">${rows.map(actRow)}</ul>`}

@@ -71,7 +71,7 @@ async function eventsPage(call: PageCall, { account }: Holder): Promise<Response
 <section class="card">
   <div class="tight">
     <h1>${texts.title}</h1>
-    <p class="copy">${accountName(account)}</p>
+    <p><strong>${accountName(account)}</strong></p>
     <p class="quiet">${texts.lead({ days: EVENT_KEPT_DAYS })}</p>
   </div>
   ${rows.length === 0 ? html`<p class="note">${texts.none}</p>` : html`<ul class="list">${rows.map(eventRow)}</ul>`}

@@ -100,8 +100,8 @@ async function factorsPage(
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">${texts.title}</h1>
-    <p class="quiet copy">${accountName(account)}</p>
+    <h1>${texts.title}</h1>
+    <p><strong>${accountName(account)}</strong></p>
     <p class="quiet">${stateOf(factors)}</p>
   </div>
   ${errorNote(fault) ?? goodNote(notice)}

@@ -75,7 +75,7 @@ async function sharingPage(
 <section class="card">
   <div class="tight">
     <h1>${texts.title}</h1>
-    <p class="copy">${accountName(account)}</p>
+    <p><strong>${accountName(account)}</strong></p>
     <p class="quiet">${texts.lead}</p>
   </div>
   ${errorNote(fault) ?? goodNote(notice)}

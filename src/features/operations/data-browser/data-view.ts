@@ -45,7 +45,7 @@ const part = (
 <section class="card">
   <div class="tight">
     <h1>${title}</h1>
-    <p class="copy">${surroundings.account}</p>
+    <p><strong>${surroundings.account}</strong></p>
   </div>
   ${content}
   <p class="links">${more} ${back}</p>

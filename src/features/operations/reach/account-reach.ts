@@ -121,18 +121,18 @@ async function handleLink(ctx: Context, { did, handle }: Account, document: DidD
     return broken(name, 'fault', `the identity claims ${claimed ?? 'no handle'} instead of ${handle}`, OPERATION, AGAIN)
   const { dns, web } = await publishedDids(ctx, handle)
   const found = dns ?? web
-  if (found === did) return good(name, `${handle} leads to the account by ${dns === null ? 'https' : 'DNS'}`)
+  if (found === did) return good(name, `the handle ${handle} leads to the account by ${dns === null ? 'https' : 'DNS'}`)
   if (found === null && isServedHandle(ctx, handle))
     return broken(
       name,
       'warning',
-      `${handle} could not be looked up from here`,
+      `the handle ${handle} could not be looked up from here`,
       'run "holdfast doctor": a wildcard record and certificate make handles of this server known',
     )
   return broken(
     name,
     'fault',
-    found === null ? `${handle} leads nowhere` : `${handle} leads to ${found}`,
+    found === null ? `the handle ${handle} leads nowhere` : `the handle ${handle} leads to ${found}`,
     ...sameFor(`publish ${did} at https://${handle}/.well-known/atproto-did, or in a TXT record of _atproto.${handle}`),
   )
 }
