@@ -113,8 +113,8 @@ function accountsPart(desk: Desk, found: SignUps): Html {
         stateOf(one),
         texts.holds({
           address: one.emailDomain === null ? texts.noAddress : texts.mailAt({ domain: one.emailDomain }),
-          records: one.records,
-          blobs: one.blobs,
+          records: texts.heldRecords({ count: one.records }),
+          blobs: texts.heldBlobs({ count: one.blobs }),
         }),
       ]),
     ),
