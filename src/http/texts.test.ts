@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Language } from '../protocol/languages.ts'
 import { html, htmlIn, inEnglish, textIn } from './html.ts'
-import { clockPhrase, dayPhrase, listPhrase, sizePhrase, textTable } from './texts.ts'
+import { clockPhrase, dayPhrase, factsPhrase, listPhrase, sizePhrase, textTable } from './texts.ts'
 
 const german = {
   title: 'Anmelden',
@@ -94,4 +94,6 @@ test('days, sizes and lists are written as the language writes them', async () =
   expect(await textIn(clockPhrase(0), 'en')).toBe('00:00:00 UTC')
   expect(await textIn(listPhrase(['a', 'b', texts.title]), 'de')).toBe('a, b und Anmelden')
   expect(await htmlIn(listPhrase([html`<b>a</b>`, '<']), 'en')).toBe('<b>a</b> and &lt;')
+  expect(await htmlIn(factsPhrase([html`<b>a</b>`, '<', texts.title]), 'de')).toBe('<b>a</b>, &lt;, Anmelden')
+  expect(await textIn(factsPhrase(['a', 'b']), 'ja')).toBe('a、b')
 })

@@ -249,14 +249,18 @@ export const sizePhrase = (bytes: number): Phrase =>
 export const percentPhrase = (percent: number): Phrase =>
   written((language) => percents(language).format(percent / 100))
 
-const listFormats = {
-  conjunction: perLanguage((language) => new Intl.ListFormat(language, { type: 'conjunction' })),
-  unit: perLanguage((language) => new Intl.ListFormat(language, { type: 'unit' })),
-} as const
+const listFormat = perLanguage((language) => new Intl.ListFormat(language, { type: 'conjunction' }))
 
-/** A list in words: one, two and three. `unit`: what belongs together, such as the facts about one thing. */
-export const listPhrase = (items: readonly Value[], type: 'conjunction' | 'unit' = 'conjunction'): Phrase =>
+/** A list in words: one, two and three. */
+export const listPhrase = (items: readonly Value[]): Phrase =>
   written((language) => {
-    const places = listFormats[type](language).formatToParts(items.map((_, i) => String(i)))
+    const places = listFormat(language).formatToParts(items.map((_, i) => String(i)))
     return places.map((part) => (part.type === 'element' ? items[Number(part.value)] : part.value))
   }, items)
+
+/** Facts about one thing, beside each other. The lists of `Intl` would put an "and" before the last. */
+export const factsPhrase = (facts: readonly Value[]): Phrase =>
+  written((language) => {
+    const comma = language === 'ja' ? '、' : ', '
+    return facts.flatMap((fact, i) => (i === 0 ? [fact] : [comma, fact]))
+  }, facts)

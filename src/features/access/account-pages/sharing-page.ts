@@ -3,6 +3,7 @@
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
+import { factsPhrase } from '../../../http/texts.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -113,7 +114,12 @@ function delegatesPart(
 
 /** When the delegation began, and when it ends or ended. */
 const timesOf = ({ status, invitedAt, acceptedAt, expiresAt }: ListedDelegation): Html => html`
-    <small>${status === 'invited' ? texts.invited({ day: day(invitedAt) }) : texts.since({ day: day(acceptedAt ?? invitedAt) })}${expiresAt !== null && html`, ${texts.until({ day: day(expiresAt) })}`}</small>`
+    <small>${factsPhrase([
+      status === 'invited'
+        ? texts.invited({ day: day(invitedAt) })
+        : texts.since({ day: day(acceptedAt ?? invitedAt) }),
+      ...(expiresAt === null ? [] : [texts.until({ day: day(expiresAt) })]),
+    ])}</small>`
 
 function delegateRow(holder: Holder, one: ListedDelegation): Html {
   const account = otherName(one, one.delegateDid)
@@ -144,7 +150,10 @@ const endedRow = (did: Did, one: ListedDelegation): Html => html`
 <li>
   <div class="body">
     <strong>${otherName(one, one.delegateDid)}</strong>
-    <small>${texts.endedOn({ day: day(one.endedAt ?? one.invitedAt) })}${one.endedBy !== null && html`, ${enders[one.endedBy]}`}</small>
+    <small>${factsPhrase([
+      texts.endedOn({ day: day(one.endedAt ?? one.invitedAt) }),
+      ...(one.endedBy === null ? [] : [enders[one.endedBy]]),
+    ])}</small>
     <a href="${delegateActsUrl(did, { delegation: one.id })}"><small>${texts.theyDid}</small></a>
   </div>
 </li>`

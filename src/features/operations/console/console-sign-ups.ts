@@ -1,6 +1,6 @@
 /** A burst of sign-ups: the accounts that were made within a time, and what undoes them together. */
 import { html, type Html, type Phrase } from '../../../http/html.ts'
-import { listPhrase } from '../../../http/texts.ts'
+import { factsPhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole, type OperatorAccount } from '../operators/operators.ts'
 import { accountUrl } from './console-accounts.ts'
@@ -89,15 +89,12 @@ const undoings = { takedown: texts.takedown, restore: texts.restore, delete: tex
 
 /** State, role and origin of an account, and when it was made. */
 const stateOf = ({ status, role, arrived, createdAt }: SignUps['accounts'][number]): Phrase =>
-  listPhrase(
-    [
-      wordFor(accountStates, status),
-      ...(role === null ? [] : [consoleTexts[role]]),
-      ...(arrived ? [texts.arrived] : []),
-      texts.madeAt({ time: minuteOf(createdAt) }),
-    ],
-    'unit',
-  )
+  factsPhrase([
+    wordFor(accountStates, status),
+    ...(role === null ? [] : [consoleTexts[role]]),
+    ...(arrived ? [texts.arrived] : []),
+    texts.madeAt({ time: minuteOf(createdAt) }),
+  ])
 
 function accountsPart(desk: Desk, found: SignUps): Html {
   const { from, until, count, accounts, cursor } = found

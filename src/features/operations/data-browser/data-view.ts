@@ -1,6 +1,6 @@
 /** The pages of the data browser as HTML, for account holders and for operators. */
 import { html, plainName, type Html, type Wording } from '../../../http/html.ts'
-import { sizePhrase, timePhrase } from '../../../http/texts.ts'
+import { factsPhrase, sizePhrase, timePhrase } from '../../../http/texts.ts'
 import { collectionWords } from '../../access/scope-words/scope-words.ts'
 import type { BlobsView, CollectionsView, CommitsView, Counted, RecordsView, RecordView } from './browsed-data.ts'
 import { dataTexts as texts } from './data-texts.ts'
@@ -122,7 +122,7 @@ ${listOf(
   <strong>${recordLink(around, path, what)}</strong>
   ${text !== null && html`<span>${text}</span>`}
   <small><code>${path.slice(collection.length + 1)}</code></small>
-  <small>${time(indexedAt)}, ${sizePhrase(bytes)}</small>
+  <small>${factsPhrase([time(indexedAt), sizePhrase(bytes)])}</small>
   ${isTakenDown && html`<small>${texts.takenDown}</small>`}
 </div></li>`
   }),
@@ -194,7 +194,7 @@ function blobRow(around: Surroundings, blob: BlobsView['blobs'][number]): Html {
   return html`
 <li><div class="body">
   ${isPreviewed && html`<img class="preview" src="${around.blobUrl(cid)}" alt="" loading="lazy">`}
-  <strong>${plainName(mimeType)}, ${sizePhrase(size)}</strong>
+  <strong>${factsPhrase([plainName(mimeType), sizePhrase(size)])}</strong>
   <small>${time(uploadedAt)}</small>
   ${isTakenDown && html`<small>${texts.takenDown}</small><small><code>${cid}</code></small>`}
   ${(around.isOperator || !isTakenDown) && html`<small><a href="${around.blobUrl(cid)}">${texts.open}</a></small>`}
@@ -217,7 +217,7 @@ ${listOf(
     ({ rev, writtenAt, records, paths }) => html`
 <li><div class="body">
   <strong><code>${rev}</code></strong>
-  <small>${time(writtenAt)}, ${amount(records)}</small>
+  <small>${factsPhrase([time(writtenAt), amount(records)])}</small>
   ${paths.map((path) => html`<small><code>${recordLink(around, path)}</code></small>`)}
 </div></li>`,
   ),
