@@ -39,9 +39,22 @@ export function generateKeyPairSync(
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 const WORD_BYTES = 32
 
+interface Parts {
+  d?: string
+  crv?: string
+}
+
+const parts = new WeakMap<real.KeyObject, Parts>()
+
+function partsOf(key: real.KeyObject): Parts {
+  let known = parts.get(key)
+  if (known === undefined) parts.set(key, (known = key.export({ format: 'jwk' })))
+  return known
+}
+
 /** A signature of P-256 that is the same whenever it is made of the same. */
 export function sign(algorithm: string, message: Uint8Array, options: real.SignKeyObjectInput): Uint8Array {
-  const { d, crv } = options.key.export({ format: 'jwk' })
+  const { d, crv } = partsOf(options.key)
   if (crv !== 'P-256') return real.sign(algorithm, message, options)
   const digest = real.createHash('sha256').update(message).digest()
   const key = Buffer.from(d!, 'base64url')

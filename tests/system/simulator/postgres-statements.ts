@@ -31,9 +31,17 @@ export function runStatement(
   transaction: Transaction,
   { text, values }: Request,
 ): Answer {
-  const call = { server, session, transaction, text, values }
-  for (const [part, act] of specials) if (text.includes(part)) return act(call)
-  return plain(call)
+  return actOf(text)({ server, session, transaction, text, values })
+}
+
+const acts = new Map<string, (call: Call) => Answer>()
+
+function actOf(text: string): (call: Call) => Answer {
+  const known = acts.get(text)
+  if (known !== undefined) return known
+  const [, act = plain] = specials.find(([part]) => text.includes(part)) ?? []
+  acts.set(text, act)
+  return act
 }
 
 const key = (value: unknown) => `advisory ${String(value)}`

@@ -2,7 +2,7 @@
  * A world: nodes that run the real server, a database, clients and a relay, and the faults that befall them. `run` lets
  * it go by and says what it came to.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from 'bun:sqlite'
@@ -577,6 +577,8 @@ function migrated(): Database {
 }
 
 const MAX_NODES = 3
+/** Files are in memory where the system has a place for that. */
+const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 /** Carol forgets her password, which ends her sessions, so clients write to the others. */
 const HOLDERS = ['alice', 'bob', 'dave', 'carol']
 
@@ -589,7 +591,7 @@ export async function makeGround(): Promise<Ground> {
   await import('../../../src/platform/database/postgres.ts')
   await import('../../../src/features/operations/alerts/alert-pass.ts')
   await import('../../../src/features/operations/backup/continuous-sending.ts')
-  const dir = mkdtempSync(join(tmpdir(), 'simulator-'))
+  const dir = mkdtempSync(join(MEMORY, 'simulator-'))
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
   for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
   mkdirSync(join(dir, 'nodeonSQLite'))
