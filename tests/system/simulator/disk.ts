@@ -35,6 +35,8 @@ const FRAME_BYTES = 4096 + 24
 const FRAME_SALTS_AT = 8
 const none = new Uint8Array()
 
+const saltsOf = (log: Uint8Array): string => Buffer.from(log.subarray(SALTS_AT, SALTS_AT + SALTS_BYTES)).toString('hex')
+
 export class Disk {
   readonly actor = actorNamed('disk')
   #number = 0
@@ -42,6 +44,8 @@ export class Disk {
   #durable: Uint8Array = none
   /** What was read of the log for flushes: up to where, while it has these salts. */
   #read = { salts: '', end: 0 }
+  /** Salts of the log that the process found. What is behind its last commit may look like frames, and is overwritten. */
+  #foundSalts = ''
   /** For those who look on. */
   #lookout: { file: number; db: Database } | null = null
   readonly #connections: Database[] = []
@@ -78,6 +82,7 @@ export class Disk {
     if (log.length > 0) writeFileSync(`${this.path}-wal`, log)
     this.#durable = log
     this.#read = { salts: '', end: 0 }
+    this.#foundSalts = saltsOf(log)
   }
 
   /** The log as the next process finds it, which opens a copy: the connections of the last one cannot be closed. */
@@ -134,7 +139,8 @@ export class Disk {
     try {
       const header = Buffer.alloc(HEADER_BYTES)
       if (readSync(file, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return []
-      const salts = header.toString('hex', SALTS_AT, SALTS_AT + SALTS_BYTES)
+      const salts = saltsOf(header)
+      if (salts === this.#foundSalts) return [{ at: 0, bytes: this.log }]
       const added: { at: number; bytes: Uint8Array }[] = []
       if (salts !== this.#read.salts) {
         this.#read = { salts, end: HEADER_BYTES }
