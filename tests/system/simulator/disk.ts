@@ -44,7 +44,7 @@ export class Disk {
   #durable: Uint8Array = none
   /** What was read of the log for flushes: up to where, while it has these salts. */
   #read = { salts: '', end: 0 }
-  /** Salts of the log that the process found. What is behind its last commit may look like frames, and is overwritten. */
+  /** Salts of the log that the process found. What follows its last commit may look like frames. */
   #foundSalts = ''
   /** For those who look on. */
   #lookout: { file: number; db: Database } | null = null
