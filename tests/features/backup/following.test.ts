@@ -169,13 +169,30 @@ function hold(bucket: BucketHost, part: string): { isThere(): boolean; deliver()
   }
 }
 
-test('a segment that the network delivers after the takeover counts for nothing', async () => {
-  await using bucket = await startBucket()
+/** A server with an account, whose continuous backup a bucket has. */
+async function keptInBucket() {
+  const bucket = await startBucket()
   const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
   const blobMirror = { ...bucket.mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const pds = await startPds({ backup, blobMirror }, { onFile: true })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
+  return {
+    bucket,
+    backup,
+    blobMirror,
+    pds,
+    alice,
+    async [Symbol.asyncDispose]() {
+      await pds[Symbol.asyncDispose]()
+      await bucket[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test('a segment that the network delivers after the takeover counts for nothing', async () => {
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, alice } = server
   await post(alice, 'before')
   const other = await machine(backup, blobMirror)
   await followOnce(other.begin())
@@ -194,12 +211,8 @@ test('a segment that the network delivers after the takeover counts for nothing'
 })
 
 test('segments that are stored while one before them is not count for nothing, and the chain goes on without them', async () => {
-  await using bucket = await startBucket()
-  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
-  const blobMirror = { ...bucket.mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, pds, alice } = server
   await post(alice, 'before')
   const other = await machine(backup, blobMirror)
   await followOnce(other.begin())
@@ -236,12 +249,8 @@ test('segments that are stored while one before them is not count for nothing, a
 })
 
 test('a machine that is far behind asks for several segments at a time', async () => {
-  await using bucket = await startBucket()
-  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
-  const blobMirror = { ...bucket.mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, pds, alice } = server
   const other = await machine(backup, blobMirror)
   await followOnce(other.begin())
   const written = Array.from({ length: 20 }, (_, i) => `note${i}`)
@@ -267,12 +276,8 @@ test('a machine that is far behind asks for several segments at a time', async (
 })
 
 test('objects that are none of a backup, or too large for one, are told, and stop no machine for good', async () => {
-  await using bucket = await startBucket()
-  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
-  const blobMirror = { ...bucket.mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, pds, alice } = server
   await post(alice, 'before')
   await pds.stop()
   const other = await machine(backup, blobMirror)

@@ -217,39 +217,26 @@ test('a report becomes a case, which is decided, appealed, answered and exported
   expect(await he.heading()).toContain(dan.handle)
 })
 
+/** Rooms of those who run the server. */
+const allRooms = [
+  'Overview',
+  'Accounts',
+  'Cases',
+  'Sign-ups',
+  'Invites',
+  'Waitlist',
+  'Work',
+  'Network',
+  'Agents',
+  'Pushes',
+  'Failed requests',
+  'Configuration',
+  'Audit log',
+  'Operators',
+] as const
 const rooms = {
-  owner: [
-    'Overview',
-    'Accounts',
-    'Cases',
-    'Sign-ups',
-    'Invites',
-    'Waitlist',
-    'Work',
-    'Network',
-    'Agents',
-    'Pushes',
-    'Failed requests',
-    'Configuration',
-    'Audit log',
-    'Operators',
-  ],
-  operator: [
-    'Overview',
-    'Accounts',
-    'Cases',
-    'Sign-ups',
-    'Invites',
-    'Waitlist',
-    'Work',
-    'Network',
-    'Agents',
-    'Pushes',
-    'Failed requests',
-    'Configuration',
-    'Audit log',
-    'Operators',
-  ],
+  owner: allRooms,
+  operator: allRooms,
   moderator: [
     'Overview',
     'Accounts',
