@@ -106,6 +106,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/platform/database/concurrency.test.ts',
   'tests/platform/database/faults.test.ts',
   'tests/platform/database/history.test.ts',
+  'tests/platform/database/checkpoints.test.ts',
   'tests/platform/database/log-follower.test.ts',
   'tests/platform/database/migration-files.test.ts',
   'tests/platform/database/nodes.test.ts',

@@ -8,7 +8,8 @@
  * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
  * 3. Another thread flushes the log. In the meantime, reads see the state before the commit.
  * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
- * 5. Before the next group, the log file is extended, or checkpointed if it has become long: see `wal.ts`.
+ * 5. Before the next group, the log file is extended. If it has become long, a thread copies it into the database; the
+ *    group waits for the last pages, so that the log can start over: see `wal.ts`.
  *
  * With a gate (`CommitGate`), durable means that a group has passed it, which takes long. So the next groups run in the
  * meantime: each has a connection that keeps its state, and readers move on from one to the next as groups pass.
@@ -45,7 +46,14 @@ const TURN_MILLIS = 4
 const CAREFUL_GROUPS = 64
 /** Start a background checkpoint at this many WAL frames. */
 const CHECKPOINT_FRAMES = 8000
-/** At this many WAL frames, writers wait for the checkpoint: the log cannot restart while they keep writing. */
+/**
+ * Writers wait for the checkpoint of the last frames, if there are no more than these: the log cannot start over while
+ * they keep writing. It takes 2 ms, once in 800 commits; flushes of a background checkpoint delay those of commits.
+ */
+const LAST_FRAMES = 500
+/** When a reader was in the way, the next checkpoint begins after this many frames. */
+const RETRY_FRAMES = 1000
+/** At this many WAL frames, writers wait for each checkpoint. */
 const MAX_LOG_FRAMES = 24_000
 /** Prepared statements kept per connection; the oldest is dropped first. */
 const MAX_STATEMENTS = 400
@@ -443,6 +451,11 @@ interface Waiting {
   reject(error: unknown): void
 }
 
+interface LogState {
+  log: number
+  checkpointed: number
+}
+
 interface Member {
   waiting: Waiting
   outcome: Outcome
@@ -479,6 +492,10 @@ class WriterQueue {
   /** Why nothing passes the gate any more. */
   #end: { error: unknown } | null = null
   #isLogLong = false
+  /** What the checkpoint that is running, or the last one, copies unless a reader needs the state before. */
+  #framesToCopy = 0
+  /** How long the log is when the next checkpoint begins. */
+  #nextCheckpoint = 0
 
   constructor(
     readonly writer: Prepared,
@@ -725,7 +742,12 @@ class WriterQueue {
 
   /** The number of committed frames in the log. */
   #frames(): number {
-    return this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
+    return this.#logState().log
+  }
+
+  /** Committed frames in the log, and how many of them checkpoints have copied. */
+  #logState(): LogState {
+    return this.writer.connection.query<LogState, []>('PRAGMA wal_checkpoint(NOOP)').get()!
   }
 
   /** Have most of the log copied into the file of the database. */
@@ -734,7 +756,8 @@ class WriterQueue {
   }
 
   async #keepLog(): Promise<void> {
-    const frames = this.#frames()
+    const state = this.#logState()
+    const { log: frames } = state
     this.follower?.note(frames)
     if (this.#atRest.length > 0) {
       await this.#unsettled.at(-1)
@@ -742,7 +765,10 @@ class WriterQueue {
     }
     this.#log.makeRoom(frames * FRAME_BYTES)
     this.#isLogLong = frames >= CHECKPOINT_FRAMES
-    if (!this.#isLogLong) return
+    if (!this.#isLogLong) {
+      this.#nextCheckpoint = this.#framesToCopy = 0
+      return
+    }
     if (this.shown !== null) {
       // Otherwise it starts over when no commit waits.
       if (frames < MAX_LOG_FRAMES) return
@@ -750,10 +776,23 @@ class WriterQueue {
       await this.#restartLog()
       return this.board?.renewed()
     }
-    const pass = this.#checkpointer.pass()
+    return this.#shortenLog(state)
+  }
+
+  /** Has most of a long log copied while writers keep writing, and the last frames while they wait. */
+  async #shortenLog({ log: frames, checkpointed }: LogState): Promise<void> {
     const { board } = this
-    if (board !== null) void pass.then(() => this.#flushing ?? board.renewReaders())
-    if (frames < MAX_LOG_FRAMES) return
+    const { isRunning } = this.#checkpointer
+    if (!isRunning && checkpointed < this.#framesToCopy) {
+      this.#nextCheckpoint = frames + RETRY_FRAMES
+      this.#framesToCopy = 0
+    }
+    const isFull = frames >= MAX_LOG_FRAMES
+    if (frames < this.#nextCheckpoint && !isFull) return
+    if (!isRunning) this.#framesToCopy = frames
+    const pass = this.#checkpointer.pass()
+    if (board !== null && !isRunning) void pass.then(() => this.#flushing ?? board.renewReaders())
+    if (frames - checkpointed > LAST_FRAMES && !isFull) return
     if (!(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
     await board?.renewed()
   }

@@ -64,6 +64,10 @@ export class Checkpointer {
 
   constructor(readonly databasePath: string) {}
 
+  get isRunning(): boolean {
+    return this.#running !== null
+  }
+
   /** Runs a checkpoint, or joins the one in progress. Returns false if the thread failed. */
   pass(): Promise<boolean> {
     return (this.#running ??= this.#ask(this.databasePath).finally(() => (this.#running = null)))

@@ -1,0 +1,73 @@
+/** How often SQLite copies its log into the database under steady writes, and that the log starts over. */
+import { Database as Connection } from 'bun:sqlite'
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql, type Database } from '../../../src/platform/database/database.ts'
+import { openSqlite } from '../../../src/platform/database/sqlite.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-checkpoints-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+/** Frames of one commit, about. */
+const COMMIT_PAGES = 3
+const value = new Uint8Array(COMMIT_PAGES * 4096)
+/** As in `sqlite.ts`: from here on, writers wait. */
+const MAX_LOG_FRAMES = 24_000
+
+/** Commits until the log has been written `frames` of. Returns what another connection sees of it. */
+async function writeFrames(db: Database, observer: Connection, frames: number) {
+  const look = observer.query<{ log: number; checkpointed: number }, []>('PRAGMA wal_checkpoint(NOOP)')
+  const seen = { restarts: 0, checkpoints: 0, longest: 0 }
+  let before = look.get()!
+  for (let written = 0; written < frames;) {
+    await db.run(sql`INSERT INTO thing (value) VALUES (${value})`)
+    const now = look.get()!
+    if (now.log < before.log) seen.restarts++
+    else if (now.checkpointed > before.checkpointed) seen.checkpoints++
+    written += now.log < before.log ? now.log : now.log - before.log
+    seen.longest = Math.max(seen.longest, now.log)
+    before = now
+  }
+  return seen
+}
+
+async function open(name: string) {
+  const path = join(scratch, name)
+  const db = openSqlite({ path })
+  await db.run(sql`CREATE TABLE thing (id INTEGER PRIMARY KEY, value BLOB NOT NULL)`)
+  return { db, observer: new Connection(path, { readonly: true }) }
+}
+
+test('under a writer that never pauses, the log starts over after a few checkpoints', async () => {
+  const { db, observer } = await open('busy.db')
+  const { restarts, checkpoints, longest } = await writeFrames(db, observer, 3 * MAX_LOG_FRAMES)
+  expect(restarts).toBeGreaterThanOrEqual(2)
+  expect(longest).toBeLessThan(MAX_LOG_FRAMES + 10 * COMMIT_PAGES)
+  // Each copies what was written during the one before, and writers wait for the last.
+  expect(checkpoints).toBeLessThanOrEqual(6 * (restarts + 1))
+  observer.close()
+  await db.close()
+})
+
+test('the log grows while a reader needs its state of it, and starts over after that', async () => {
+  const { db, observer } = await open('held.db')
+  await writeFrames(db, observer, 100)
+  const { promise: isDone, resolve: end } = Promise.withResolvers<void>()
+  const held = db.snapshot(async (reader) => {
+    const before = await reader.get(sql`SELECT count(*) AS count FROM thing`)
+    await isDone
+    expect(await reader.get(sql`SELECT count(*) AS count FROM thing`)).toEqual(before)
+  })
+  const frames = 20_000
+  const { restarts, checkpoints } = await writeFrames(db, observer, frames)
+  expect(restarts).toBe(0)
+  expect(checkpoints).toBeLessThanOrEqual(2)
+  end()
+  await held
+  const after = await writeFrames(db, observer, 2 * MAX_LOG_FRAMES)
+  expect(after.restarts).toBeGreaterThanOrEqual(1)
+  observer.close()
+  await db.close()
+})
