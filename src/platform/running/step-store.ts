@@ -75,6 +75,15 @@ const waitingSteps = ({ name, inOrder }: Queue) => {
   return inOrder ? sql`(${waiting} ORDER BY id LIMIT 1) AS waiting` : sql`(${waiting}) AS waiting`
 }
 
+/** Returns the kinds of which a step waits: most looks find none, and end with this statement. */
+export const listWaitingKinds = async (reader: Reader, kinds: readonly Queue[]): Promise<ReadonlySet<string>> => {
+  // The database calls the first column of VALUES `column1`.
+  const rows = await reader.all<Queue>(sql`
+    SELECT column1 AS name FROM (VALUES ${sqlRows(kinds.map(({ name }) => [name]))}) AS kinds
+    WHERE EXISTS (SELECT 1 FROM step WHERE kind = column1 AND due_at IS NOT NULL)`)
+  return new Set(rows.map(({ name }) => name))
+}
+
 /** Returns steps that can be taken now, fewest tries first: steps of an unreachable service must not delay new ones. */
 export const listDueSteps = (reader: Reader, kind: Queue, now: Millis, limit: number): Promise<StepRow[]> =>
   reader.all(sql`

@@ -30,6 +30,7 @@ import {
   hastenStep,
   insertSteps,
   listDueSteps,
+  listWaitingKinds,
   nextStepAt,
   putSteps,
   releaseSteps,
@@ -244,8 +245,9 @@ export class StepRunner implements Steps {
   async #look(): Promise<number | null> {
     const { db, clock } = this.ctx
     let nextAt = Infinity
+    const waiting = await listWaitingKinds(db, this.kinds)
     for (const kind of this.kinds) {
-      if (kind.isReady?.(this.ctx) === false) continue
+      if (!waiting.has(kind.name) || kind.isReady?.(this.ctx) === false) continue
       const free = kind.concurrency - Array.from(this.#running.values()).filter((one) => one.kind === kind.name).length
       // The end of each running step triggers another look.
       if (free <= 0) continue

@@ -1,7 +1,7 @@
 /** Durable steps: mail and requests to be crawled, with the other side away, slow, or refusing. */
 import { expect, test } from 'bun:test'
 import { checks, examine } from '../../../src/features/operations/doctor/doctor.ts'
-import type { Tx } from '../../../src/platform/database/database.ts'
+import type { Database, Sql, Tx } from '../../../src/platform/database/database.ts'
 import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepPostponed, StepRunner, type StepKind, waitMillis } from '../../../src/platform/running/steps.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -326,6 +326,30 @@ const addAll = async (
     pds.clock.advance({ secs: 1 })
   }
 }
+
+test('a look that finds nothing takes one statement, however many kinds there are', async () => {
+  await using pds = await startPds()
+  const statements: unknown[] = []
+  const { all, get, transactionOn } = pds.ctx.db
+  const db = {
+    ...pds.ctx.db,
+    all: (query: Sql) => (statements.push(query), all(query)),
+    get: (query: Sql) => (statements.push(query), get(query)),
+    transactionOn: (...given: Parameters<typeof transactionOn>) => (statements.push(given), transactionOn(...given)),
+  } as Database
+  const taken: string[] = []
+  const kinds = Array.from({ length: 10 }, (_, i) => counted(taken, { name: `kind-${i}` }))
+  const runner = new StepRunner({ ...pds.ctx, db, metrics: new Metrics() }, kinds)
+  await runner.start()
+  await runner.workOff()
+  statements.length = 0
+  await runner.workOff()
+  expect(statements).toHaveLength(1)
+  await addAll(pds, runner, kinds[7]!, ['a'])
+  await runner.workOff()
+  expect(taken).toEqual(['a'])
+  await runner.stop()
+})
 
 test('of a kind only the newest are kept', async () => {
   await using pds = await startPds()
