@@ -8,6 +8,7 @@ import { createAccount, type TestAccount } from '../../support/clients/account.t
 import { bearer } from '../../support/clients/http.ts'
 import { tokenClaims } from '../../support/servers/upstream.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 /** Alice's repository as the AppView knows it. */
@@ -446,6 +447,19 @@ const answers = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string,
     'app.bsky.feed.getTimeline',
     () => new Response(body, { headers: { 'content-type': 'application/json', ...headers } }),
   )
+
+test('an AppView that knows the newest commit costs one statement more than a method without additions', async () => {
+  using _ = atOneNode(pds, 'the statements of a node are counted')
+  const { counters } = pds.ctx.db
+  const statementsOf = async (nsid: string): Promise<number> => {
+    says(nsid, { feed: [] })
+    await alice.call(nsid)
+    const before = counters.statements
+    expect((await alice.call(nsid)).status).toBe(200)
+    return counters.statements - before
+  }
+  expect(await statementsOf('app.bsky.feed.getTimeline')).toBe((await statementsOf('app.bsky.feed.getQuotes')) + 1)
+})
 
 test('an answer that lacks nothing passes as it is, coding and all', async () => {
   const bytes = gzipSync('{ "feed" : [] }')

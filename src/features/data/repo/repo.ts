@@ -105,7 +105,9 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
 /** Records written after a revision, oldest commit first. */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
   const repo = await repoHead(reader, did)
-  return repo === null ? [] : listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
+  // Mostly there are none, and the head tells so.
+  if (repo === null || repo.rev <= rev) return []
+  return listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
 }
 
 /** Whether any record was written at a revision or before it. */
