@@ -45,6 +45,7 @@ const searches: Readonly<Record<string, string>> = {
   'http/path-table.ts: this.find(': 'two methods',
   'http/path-table.ts: pattern.every(': 'the segments of a route',
   'http/query.ts: text.includes(': 'its own parameter, once',
+  'platform/network/outbound.ts: addresses.every(': '16 addresses, for each redirect that the caller permits',
   'platform/network/outbound.ts: address.includes(': 'one address, at most three times',
   'platform/running/limits.ts: large.some(': 'the limits of one request',
   'platform/running/steps.ts: found.some(': 'the kinds of steps',

@@ -37,7 +37,8 @@ export class OutboundError extends Error {
 
 export interface OutboundRequest {
   method?: string
-  headers?: Headers | Record<string, string>
+  /** By names in lower case. */
+  headers?: Record<string, string>
   body?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
   /** Aborts the request, and the body if it has begun. */
   signal?: AbortSignal
@@ -55,6 +56,8 @@ export interface OutboundRequest {
   fresh?: boolean
   /** Certificate authorities to trust instead of those of the client, as PEM. */
   certificateAuthorities?: string
+  /** Called before a piece of a body that streams is passed on. The body fails with the error that it throws. */
+  admit?: () => Promise<void>
 }
 
 export interface Outbound {
@@ -107,64 +110,77 @@ const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNRE
 
 export function createOutbound(options: OutboundOptions): Outbound {
   return {
-    async fetch(url, given = {}) {
+    async fetch(url, given) {
       const request = { ...defaults, ...given }
-      const abort = new AbortController()
-      const forward = () => abort.abort(request.signal?.reason)
       request.signal?.throwIfAborted()
-      request.signal?.addEventListener('abort', forward, { once: true })
-      const timer = new Deadline(abort)
-      const finish = () => {
-        timer.stop()
-        request.signal?.removeEventListener('abort', forward)
-      }
+      const life = new Life(request.signal)
       try {
-        timer.start(request.headersTimeoutMillis)
-        const response = await follow(options, url, request, abort.signal)
-        timer.start(request.bodyTimeoutMillis)
-        const bounded = await boundedResponse(response, request, abort.signal, finish)
+        life.atMost(request.headersTimeoutMillis)
+        const response = await follow(options, url, request, life.signal)
+        const bounded = await boundedResponse(response, request, life)
         resumed()
         return bounded
       } catch (error) {
-        finish()
-        throw named(error, abort.signal)
+        life.end()
+        throw named(error, life.signal)
       }
     },
   }
 }
 
-class Deadline {
+/** A request under way: aborted with the signal of its caller, or if it takes too long. */
+class Life implements EventListenerObject {
+  readonly #abort = new AbortController()
+  readonly signal = this.#abort.signal
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(private readonly abort: AbortController) {}
+  constructor(readonly caller: AbortSignal | undefined) {
+    caller?.addEventListener('abort', this, { once: true })
+  }
 
-  start(afterMillis: number) {
-    this.stop()
+  handleEvent(): void {
+    this.#abort.abort(this.caller!.reason)
+  }
+
+  /** From now on. */
+  atMost(millis: number): void {
+    clearTimeout(this.#timer)
     this.#timer = setTimeout(
-      () => this.abort.abort(new OutboundError('timeout', `no response within ${afterMillis} ms`)),
-      afterMillis,
+      () => this.#abort.abort(new OutboundError('timeout', `no response within ${millis} ms`)),
+      millis,
     )
   }
 
-  stop() {
+  end(): void {
     clearTimeout(this.#timer)
+    this.caller?.removeEventListener('abort', this)
   }
 }
 
 type BoundedRequest = OutboundRequest & typeof defaults
 
-async function follow(
+function follow(
   options: OutboundOptions,
   start: string | URL,
   request: BoundedRequest,
   signal: AbortSignal,
 ): Promise<Response> {
+  const target = parseTarget(start)
   const followsRedirects = request.maxRedirects > 0 && (request.method === 'GET' || request.method === 'HEAD')
-  let target = parseTarget(start)
+  return followsRedirects ? redirected(options, target, request, signal) : connect(options, target, request, signal)
+}
+
+async function redirected(
+  options: OutboundOptions,
+  start: URL,
+  request: BoundedRequest,
+  signal: AbortSignal,
+): Promise<Response> {
+  let target = start
   for (let hops = 0; ; hops++) {
     const response = await connect(options, target, request, signal)
     const location = response.headers.get('location')
-    if (!followsRedirects || !redirectStatuses.has(response.status) || location === null) return response
+    if (!redirectStatuses.has(response.status) || location === null) return response
     await response.body?.cancel()
     if (hops === request.maxRedirects)
       throw new OutboundError('redirects', `more than ${request.maxRedirects} redirects`)
@@ -186,7 +202,13 @@ async function connect(
   request: BoundedRequest,
   signal: AbortSignal,
 ): Promise<Response> {
-  const addresses = await checkedAddresses(options, target, request.fresh, signal)
+  const { hostname } = target
+  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+  const isAddress = isIpAddress(host)
+  const known = isAddress ? [host] : request.fresh ? null : options.resolver.known?.(host)
+  const addresses = known ?? (await resolve(options.resolver, host, request.fresh, signal))
+  requirePermitted(options, target, addresses, isAddress)
+  const last = Math.min(addresses.length, MAX_ADDRESSES_TRIED) - 1
   for (const [index, address] of addresses.entries()) {
     try {
       const response = await send(options, target, address, request, signal)
@@ -196,27 +218,23 @@ async function connect(
       options.comparison?.failed(target.host, error)
       const retriable =
         unsentCodes.has((error as NodeJS.ErrnoException).code ?? '') && !(request.body instanceof ReadableStream)
-      if (!retriable || index === addresses.length - 1) throw error
+      if (!retriable || index === last) throw error
     }
   }
   throw new OutboundError('unresolved', `${target.hostname} has no address`)
 }
 
-/** Returns the addresses to try, all of them permitted. Throws `OutboundError` if the target is not permitted. */
-async function checkedAddresses(
-  options: OutboundOptions,
-  target: URL,
-  fresh: boolean,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
-  const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, fresh, signal)
-  const isFree = options.reach === 'anywhere' || (options.reach === 'loopback' && addresses.every(isLoopbackAddress))
-  if (isFree) return addresses.slice(0, MAX_ADDRESSES_TRIED)
-  if (target.protocol !== 'https:') throw new OutboundError('refused', 'not an https URL')
-  if (isIpAddress(host)) throw new OutboundError('refused', 'a URL without a host name')
-  if (!addresses.every(isPublicAddress)) throw new OutboundError('refused', `${host} is not a public host`)
-  return addresses.slice(0, MAX_ADDRESSES_TRIED)
+/** Throws `OutboundError` if a target at these addresses, which it may name itself, is not permitted. */
+function requirePermitted(
+  { reach }: OutboundOptions,
+  { protocol, hostname }: URL,
+  addresses: readonly string[],
+  isAddress: boolean,
+): void {
+  if (reach === 'anywhere' || (reach === 'loopback' && addresses.every(isLoopbackAddress))) return
+  if (protocol !== 'https:') throw new OutboundError('refused', 'not an https URL')
+  if (isAddress) throw new OutboundError('refused', 'a URL without a host name')
+  if (!addresses.every(isPublicAddress)) throw new OutboundError('refused', `${hostname} is not a public host`)
 }
 
 async function resolve(resolver: Resolver, host: string, fresh: boolean, signal: AbortSignal): Promise<string[]> {
@@ -234,7 +252,7 @@ async function resolve(resolver: Resolver, host: string, fresh: boolean, signal:
   return addresses
 }
 
-async function send(
+function send(
   options: OutboundOptions,
   target: URL,
   address: string,
@@ -244,9 +262,7 @@ async function send(
   const port = target.port === '' && target.protocol === 'https:' ? (options.httpsPort ?? '') : target.port
   const host = address.includes(':') ? `[${address}]` : address
   const pinned = `${target.protocol}//${host}${port === '' ? '' : `:${port}`}${target.pathname}${target.search}`
-  const headers = new Headers(request.headers)
-  headers.set('host', target.host)
-  if (!headers.has('user-agent')) headers.set('user-agent', 'holdfast')
+  const headers = { 'user-agent': 'holdfast', ...request.headers, host: target.host }
   return fetch(pinned, {
     method: request.method,
     headers,
@@ -261,13 +277,8 @@ async function send(
   })
 }
 
-/** Returns the response with a body that enforces its bounds. Calls `finish` once no more bytes will come. */
-async function boundedResponse(
-  response: Response,
-  request: BoundedRequest,
-  signal: AbortSignal,
-  finish: () => void,
-): Promise<Response> {
+/** Returns the response with a body that enforces its bounds, and ends its life once no more bytes will come. */
+async function boundedResponse(response: Response, request: BoundedRequest, life: Life): Promise<Response> {
   const isDecoded = !request.raw && response.headers.has('content-encoding')
   const headers = isDecoded ? new Headers(response.headers) : response.headers
   if (isDecoded) {
@@ -277,21 +288,26 @@ async function boundedResponse(
   const announced = headers.get('content-length')
   const announcedBytes = announced === null ? null : Number(announced)
   const init = { status: response.status, statusText: response.statusText, headers }
-  if (!response.body || request.method === 'HEAD' || bodylessStatuses.has(response.status)) {
-    finish()
+  const isBodyless = announcedBytes === 0 || request.method === 'HEAD' || bodylessStatuses.has(response.status)
+  const isShort = announcedBytes !== null && announcedBytes <= Math.min(MAX_BUFFERED_BYTES, request.maxBytes)
+  // Asked for last: it makes a stream of a body that could be read at once.
+  if (isBodyless || (!isShort && !response.body)) {
+    life.end()
     return new Response(null, init)
   }
+  life.atMost(request.bodyTimeoutMillis)
+  if (isShort) {
+    const bytes = await response.arrayBuffer()
+    life.end()
+    const bounded = new Response(bytes, init)
+    arrivedBodies.set(bounded, bytes)
+    return bounded
+  }
   if (announcedBytes !== null && announcedBytes > request.maxBytes) {
-    void response.body.cancel()
+    void response.body!.cancel()
     throw tooLarge(request)
   }
-  if (announcedBytes === null || announcedBytes > MAX_BUFFERED_BYTES)
-    return new Response(boundedBody(response.body, request, signal, finish), init)
-  const bytes = await response.arrayBuffer()
-  finish()
-  const bounded = new Response(bytes, init)
-  arrivedBodies.set(bounded, bytes)
-  return bounded
+  return new Response(boundedBody(response.body!, request, life), init)
 }
 
 const tooLarge = ({ maxBytes }: BoundedRequest) =>
@@ -300,30 +316,38 @@ const tooLarge = ({ maxBytes }: BoundedRequest) =>
 function boundedBody(
   source: ReadableStream<Uint8Array>,
   request: BoundedRequest,
-  signal: AbortSignal,
-  finish: () => void,
+  life: Life,
 ): ReadableStream<Uint8Array> {
   const reader = source.getReader()
   let received = 0
+  const fail = (controller: ReadableStreamDefaultController, error: unknown) => {
+    life.end()
+    void reader.cancel().catch(() => undefined)
+    controller.error(error)
+  }
   return new ReadableStream({
     async pull(controller) {
+      let next: Awaited<ReturnType<typeof reader.read>>
       try {
-        const { done, value } = await reader.read()
+        next = await reader.read()
         resumed()
-        received += value?.byteLength ?? 0
+        received += next.value?.byteLength ?? 0
         if (received > request.maxBytes) throw tooLarge(request)
-        if (value) controller.enqueue(value)
-        if (!done) return
-        controller.close()
-        finish()
       } catch (error) {
-        finish()
-        void reader.cancel().catch(() => undefined)
-        controller.error(named(error, signal))
+        return fail(controller, named(error, life.signal))
       }
+      try {
+        await request.admit?.()
+      } catch (error) {
+        return fail(controller, error)
+      }
+      if (next.value) controller.enqueue(next.value)
+      if (!next.done) return
+      controller.close()
+      life.end()
     },
     cancel(reason) {
-      finish()
+      life.end()
       return reader.cancel(reason)
     },
   })

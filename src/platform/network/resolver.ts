@@ -26,6 +26,8 @@ export interface Resolver {
    * `LookupsFull` if too many names are being looked up, and another error if no server answers in time.
    */
   addresses(host: string, options?: { fresh?: boolean }): Promise<string[]>
+  /** Returns those addresses of a host that are cached; null if none are. */
+  known?(host: string): string[] | null
   /**
    * Returns the TXT records of a name, the strings of each joined; empty if there are none. Throws as `addresses` does.
    */
@@ -103,12 +105,15 @@ export function systemResolver({
     if (addresses.length > 0) kept.set(host, { addresses, until: performance.now() + KEPT_MILLIS })
     return addresses
   }
+  const known = (host: string): string[] | null => {
+    const found = kept.get(host)
+    return found && found.until > performance.now() ? found.addresses : null
+  }
   return {
+    known,
     async addresses(host, { fresh = false } = {}) {
       if (fresh) return keep(host)
-      const known = kept.get(host)
-      if (known && known.until > performance.now()) return known.addresses
-      return flights.run(host, () => keep(host))
+      return known(host) ?? flights.run(host, () => keep(host))
     },
     async texts(name) {
       if (name.length > MAX_NAME_CHARS) return []

@@ -14,7 +14,7 @@ import { OutboundError, type OutboundRequest } from '../../../platform/network/o
 import { isReadByName } from '../../../protocol/guarded-methods.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
-import { revalidatedBody, revalidatedResponse, revalidator } from './revalidated-streams.ts'
+import { refusedBy, revalidatedBody, revalidator } from './revalidated-streams.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { refuseSpacesIn } from './rpc-guard.ts'
 import { readJson, relayed } from './upstream-reply.ts'
@@ -93,7 +93,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   const located = await locate(ctx, forwarding.service)
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
-  if (toldName !== null) headers.set('atproto-proxy', toldName)
+  if (toldName !== null) headers['atproto-proxy'] = toldName
   await recordCall(call, forwarding)
   const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
   const body = revalidatedBody(outgoingBody(call, forwarding, headers), revalidate)
@@ -108,11 +108,13 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       bodyTimeoutMillis: BODY_TIMEOUT_MILLIS,
       maxBytes: MAX_RESPONSE_BYTES,
       raw: true,
+      ...(revalidate && { admit: revalidate }),
     })
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
     const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
     if (lagMillis !== undefined) ctx.metrics.observe('proxy_upstream_lag_seconds', Number(lagMillis) / 1000)
-    return revalidate ? await revalidatedResponse(response, revalidate) : response
+    if (revalidate) await refusedBy(response, revalidate)
+    return response
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
     if (revalidate) await revalidate()
@@ -130,13 +132,16 @@ async function recordCall({ ctx, request, nsid }: Exchange, { caller, service, p
   await ctx.db.transaction((tx) => recordUse(ctx, tx, caller, act))
 }
 
+/** By names in lower case. */
+type OutgoingHeaders = Record<string, string>
+
 async function outgoingHeaders(
   { ctx, request, nsid }: Exchange,
   { service, caller, lxm, aud, appeals, acceptEncoding }: Forwarding,
-): Promise<Headers> {
-  const headers = new Headers({
+): Promise<OutgoingHeaders> {
+  const headers: OutgoingHeaders = {
     'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity',
-  })
+  }
   copy(request.headers, headers, passedHeaders)
   if (caller === null) return headers
   const token = await upstreamToken(ctx, {
@@ -146,7 +151,7 @@ async function outgoingHeaders(
     appeals,
     revalidation: revalidationOf(ctx, caller),
   })
-  headers.set('authorization', `Bearer ${token}`)
+  headers['authorization'] = `Bearer ${token}`
   return headers
 }
 
@@ -159,7 +164,7 @@ function statusClass(status: number): CounterLabels<'proxy_requests_total'>['sta
 function outgoingBody(
   { request, nsid }: Exchange,
   { json, path, text = null }: Forwarding,
-  headers: Headers,
+  headers: OutgoingHeaders,
 ): OutboundRequest['body'] {
   if (text !== null) {
     copy(request.headers, headers, ['content-type'])
@@ -168,7 +173,7 @@ function outgoingBody(
   if (json !== undefined) {
     const written = JSON.stringify(json)
     refuseSpacesIn(nsid!, written)
-    headers.set('content-type', 'application/json')
+    headers['content-type'] = 'application/json'
     return written
   }
   if (path !== undefined || request.method !== 'POST') return undefined
@@ -176,10 +181,10 @@ function outgoingBody(
   return request.body ?? undefined
 }
 
-function copy(from: Headers, to: Headers, names: readonly string[]): void {
+function copy(from: Headers, to: OutgoingHeaders, names: readonly string[]): void {
   for (const name of names) {
     const value = from.get(name)
-    if (value !== null) to.set(name, value)
+    if (value !== null) to[name] = value
   }
 }
 

@@ -4,7 +4,6 @@
  * that nothing passes after they were ended; a session once a second, so that most requests cost no look-up at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { arrivedBody } from '../../../platform/network/outbound.ts'
 import { isRecorded, type AccessCaller } from '../../access/callers/callers.ts'
 
 /** How long a session that was revalidated counts as valid. */
@@ -36,20 +35,14 @@ export const revalidatedBody = <Body>(
     ? revalidatedStream(body as ReadableStream<Uint8Array>, revalidate)
     : body
 
-/** Throws if the caller has ended by now; the body of the returned response fails if that happens later. */
-export async function revalidatedResponse(response: Response, revalidate: RevalidateHere): Promise<Response> {
+/** Cancels a response whose caller has ended by now, and throws. */
+export async function refusedBy(response: Response, revalidate: RevalidateHere): Promise<void> {
   try {
     await revalidate()
   } catch (error) {
     await response.body?.cancel()
     throw error
   }
-  // All of it passes now.
-  if (arrivedBody(response) !== null) return response
-  const { status, statusText, headers } = response
-  return response.body === null
-    ? response
-    : new Response(revalidatedStream(response.body, revalidate), { status, statusText, headers })
 }
 
 function revalidatedStream(source: ReadableStream<Uint8Array>, revalidate: RevalidateHere): ReadableStream<Uint8Array> {
