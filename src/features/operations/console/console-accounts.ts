@@ -120,6 +120,13 @@ interface Access {
 interface Quota {
   quota: { records: number; blobBytes: number }
 }
+const noQuota = { records: 0, blobBytes: 0 }
+interface Act {
+  action: string
+  actor: string
+  reason?: string
+  createdAt: string
+}
 
 export async function accountPage(desk: Desk): Promise<Response> {
   const did = desk.call.url.searchParams.get('did') ?? ''
@@ -138,14 +145,19 @@ export async function accountPage(desk: Desk): Promise<Response> {
     await ask(desk, `/v1/admin/accounts/${at}/access`),
     await ask(desk, `/v1/admin/audit?limit=10&subject=${at}`),
   ]
-  const { recordsCount, blobsCount, storageBytes, lastActive } = usage.ok ? (usage.body as Usage) : noUsage
-  const limits = quota.ok ? (quota.body as Quota).quota : { records: 0, blobBytes: 0 }
-  const history = events.ok
-    ? (events.body as { events: { action: string; actor: string; reason?: string; createdAt: string }[] }).events
-    : []
   return framed(desk, {
     title: account.handle ?? account.did,
     body: html`
+${factsPart(desk, account, usage.ok ? (usage.body as Usage) : noUsage, quota.ok ? (quota.body as Quota).quota : noQuota)}
+${access.ok && accessPart(desk, account.did, access.body as Access)}
+${actsPart(desk, account)}
+${historyPart(events.ok ? (events.body as { events: Act[] }).events : [])}`,
+  })
+}
+
+function factsPart(desk: Desk, account: Found, usage: Usage, limits: Quota['quota']): Html {
+  const { recordsCount, blobsCount, storageBytes, lastActive } = usage
+  return html`
 <section class="card">
   ${factList([
     [texts.did, html`<code>${account.did}</code>`],
@@ -175,9 +187,10 @@ export async function accountPage(desk: Desk): Promise<Response> {
     ],
   ])}
   ${mayRole(desk.who.role, 'moderate') && html`<p class="links"><a href="/admin/data?${new URLSearchParams({ did: account.did }).toString()}">${texts.recordsAndBlobs}</a></p>`}
-</section>
-${access.ok && accessPart(desk, account.did, access.body as Access)}
-${actsPart(desk, account)}
+</section>`
+}
+
+const historyPart = (history: readonly Act[]): Html => html`
 <section class="card">
   <h2>${texts.history}</h2>
   ${listOf(
@@ -189,9 +202,7 @@ ${actsPart(desk, account)}
     ),
     consoleTexts.nothingDone,
   )}
-</section>`,
-  })
-}
+</section>`
 
 function addressOf({ email, emailConfirmedAt }: Found): Wording {
   if (email === null) return texts.none

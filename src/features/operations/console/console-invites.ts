@@ -1,5 +1,6 @@
 /** Invite codes, claim codes, and who waits for an account. */
 import { html, type Html } from '../../../http/html.ts'
+import type { InsideAnswer } from '../../../http/inside.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
@@ -51,11 +52,17 @@ export async function invitesPage(desk: Desk): Promise<Response> {
   const invites = await ask(desk, `/xrpc/com.atproto.admin.getInviteCodes?sort=recent&limit=${FORM_ROWS}${more}`)
   const place = new URLSearchParams({ limit: String(FORM_ROWS), cursor: searchParams.get(CLAIMS) ?? '' })
   const claims = await ask(desk, `/v1/accounts/claim-codes?${place}`)
-  const { codes, cursor: next } = invites.ok ? (invites.body as Invites) : { codes: [], cursor: undefined }
-  const { codes: claimed, cursor: nextClaims } = claims.ok ? (claims.body as Claims) : { codes: [], cursor: undefined }
   return framed(desk, {
     title: consoleTexts.invites,
     body: html`
+${invitesPart(desk, invites)}
+${claimsPart(desk, claims)}`,
+  })
+}
+
+function invitesPart(desk: Desk, invites: InsideAnswer): Html {
+  const { codes, cursor: next } = invites.ok ? (invites.body as Invites) : { codes: [], cursor: undefined }
+  return html`
 <section class="card">
   <h2>${texts.inviteCodes}</h2>
   ${refusalNote(invites)}
@@ -84,7 +91,12 @@ export async function invitesPage(desk: Desk): Promise<Response> {
     texts.noInvites,
   )}
   ${moreLink(desk, next)}
-</section>
+</section>`
+}
+
+function claimsPart(desk: Desk, claims: InsideAnswer): Html {
+  const { codes: claimed, cursor: nextClaims } = claims.ok ? (claims.body as Claims) : { codes: [], cursor: undefined }
+  return html`
 <section class="card">
   <div class="tight"><h2>${texts.claimCodes}</h2><p class="quiet">${texts.claimAbout}</p></div>
   ${refusalNote(claims)}
@@ -113,8 +125,7 @@ export async function invitesPage(desk: Desk): Promise<Response> {
     texts.noClaims,
   )}
   ${moreLink(desk, nextClaims, CLAIMS)}
-</section>`,
-  })
+</section>`
 }
 
 /** A community may have a domain of its own; its codes are good for handles there. */
