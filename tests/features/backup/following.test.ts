@@ -248,6 +248,49 @@ test('segments that are stored while one before them is not count for nothing, a
   expect(await faults(third.config, alice)).toEqual([])
 })
 
+test.each([0, 600])(
+  'a write that changes nothing is refused after a takeover, and passes before it (with takeover_secs %d)',
+  async (takeoverSecs) => {
+    await using bucket = await startBucket()
+    const backup = {
+      continuous: `s3://${bucket.mirror.bucket}/backup`,
+      continuousPromise: 'sync',
+      takeoverSecs,
+    } as const
+    const blobMirror = { ...bucket.mirror, bucket: null }
+    await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+    const alice = await createAccount(pds, 'alice')
+    await isKept(pds)
+    await post(alice, 'before')
+    const drop = (rkey: string) =>
+      alice.call('com.atproto.repo.deleteRecord', {
+        json: { repo: alice.did, collection: 'org.example.note', rkey },
+      })
+    const stored = () => bucket.keys().filter((key) => key.includes('/segment-')).length
+    const before = stored()
+    expect((await drop('none')).status).toBe(200)
+    expect(stored()).toBe(before)
+
+    const other = await machine(backup, blobMirror)
+    await followOnce(other.begin())
+    // Its answer to this one waits for a look at the lease, during which the other takes over.
+    const looks: (() => void)[] = []
+    bucket.intercept = (incoming, response, key) => {
+      if (incoming.method !== 'GET' || !key.endsWith('/lease')) return false
+      looks.push(() => bucket.pass(incoming, response))
+      return true
+    }
+    const waiting = drop('none')
+    await until(() => looks.length === 1)
+    bucket.intercept = null
+    await other.begin().promote()
+    looks[0]!()
+    expect((await waiting).status).toBe(503)
+    expect((await drop('none')).status).toBe(503)
+    expect(await notes(other.config, alice)).toEqual(['before'])
+  },
+)
+
 test('a machine that is far behind asks for several segments at a time', async () => {
   await using server = await keptInBucket()
   const { bucket, backup, blobMirror, pds, alice } = server

@@ -17,7 +17,7 @@ const HOLDER_FILE = 'holdfast.holder'
 /** A lease that is unchanged for this many times its length has run out, whatever the two clocks do meanwhile. */
 const PATIENCE = 1.25
 
-interface LeaseRecord {
+export interface LeaseRecord {
   /** The data directory that may continue the chain. */
   holder: string
   /** For operators: the name of its machine. */
@@ -162,6 +162,17 @@ export class Lease {
     return true
   }
 
+  /** Look whether another machine has taken it. Returns what that one wrote, or null. */
+  async otherHolder(): Promise<LeaseRecord | null> {
+    const found = await this.place.archive.tagged(LEASE)
+    const record = found && recordOf(found.content)
+    return record !== null && this.#isOthers(record) ? record : null
+  }
+
+  #isOthers({ holder, epoch }: LeaseRecord): boolean {
+    return holder !== this.record.holder || epoch !== this.record.epoch
+  }
+
   /** What was deleted, or is none, is not the lease of another machine. Returns null if it may be. */
   async #replaceDamaged(content: Uint8Array): Promise<string | null> {
     const { archive } = this.place
@@ -173,8 +184,7 @@ export class Lease {
   /** An earlier try, whose outcome was unknown, may have replaced it. */
   async #lookAgain(): Promise<boolean> {
     const found = await readLease(this.place.archive)
-    if (found !== null && (found.record.holder !== this.record.holder || found.record.epoch !== this.record.epoch))
-      return false
+    if (found !== null && this.#isOthers(found.record)) return false
     if (found !== null) this.found = found
     throw new Error('the lease was renewed late')
   }

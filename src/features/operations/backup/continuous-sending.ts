@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
+import { SingleFlight } from '../../../base/single-flight.ts'
 import { DatabaseUnavailable, type LogFollowing } from '../../../platform/database/database.ts'
 import type {
   CommitGate,
@@ -48,7 +49,7 @@ import {
   type BaseContent,
   type SegmentHeader,
 } from './continuous-format.ts'
-import { formerHolder, Lease, LeaseWatch, readLease, Superseded } from './continuous-lease.ts'
+import { formerHolder, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
 import { readObject, segmentOf, type Segment } from './continuous-reading.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
@@ -79,9 +80,10 @@ const MAX_SYNC_PAUSE_MILLIS = 1000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const UNKNOWN = '; the change may still take effect'
 
-/** A group that waits for its segment. */
+/** A group that waits for its segment, or for a look at the lease if it changed nothing. */
 interface Passing {
   number: number
+  isConfirmed: boolean
   resolve(): void
   reject(error: Error): void
   refuse(error: Error): void
@@ -130,6 +132,7 @@ export class ContinuousSending implements CommitGate {
   /** Why commits are refused. */
   refusal: CommitGate['refusal'] = null
   readonly #passing = new Set<Passing>()
+  readonly #looks = new SingleFlight<null, LeaseRecord | null>()
   /** Number of the last segment that the destination is known to have, and all before it; 0 if none is known. */
   #sentThrough = 0
   #hasStarted = false
@@ -233,10 +236,12 @@ export class ContinuousSending implements CommitGate {
     if (!this.#isPromised) return commit.flushed
     this.#seal(commit)
     const number = this.#number
-    if (number <= this.#sentThrough && this.#isHeld) return commit.flushed
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const passing = { number, resolve, reject, refuse: commit.refuse }
+    // If a segment is sent after it, its place in the chain shows that no other machine had taken over.
+    const isConfirmed = number > this.#sentThrough
+    const passing = { number, isConfirmed, resolve, reject, refuse: commit.refuse }
     this.#passing.add(passing)
+    if (!isConfirmed) void this.#confirm(passing)
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
     if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
     try {
@@ -255,7 +260,22 @@ export class ContinuousSending implements CommitGate {
 
   #letPass(): void {
     if (!this.#isHeld) return
-    for (const { number, resolve } of this.#passing) if (number <= this.#sentThrough) resolve()
+    for (const { number, isConfirmed, resolve } of this.#passing)
+      if (isConfirmed && number <= this.#sentThrough) resolve()
+  }
+
+  /** Another machine may have taken over since the last segment: only the lease shows that. */
+  async #confirm(passing: Passing): Promise<void> {
+    while (this.#passing.has(passing) && !this.#end.signal.aborted)
+      try {
+        const other = await this.#looks.runAnew(null, async () => (await this.#lease?.otherHolder()) ?? null)
+        if (other !== null) return this.#supersede(new Superseded(other))
+        passing.isConfirmed = true
+        return this.#letPass()
+      } catch (error) {
+        this.#noteFault(error)
+        await this.#pause(FIRST_PAUSE_MILLIS)
+      }
   }
 
   /** Nothing that waits is acknowledged any more. Readers never see it. */
