@@ -1,4 +1,4 @@
-/** What reader threads answer: public reads, for clients that send no credential. */
+/** What reader threads answer, and a machine that follows: public reads, for clients that send no credential. */
 import { blobs } from './features/data/blobs/blobs-feature.ts'
 import { repo } from './features/data/repo/repo-feature.ts'
 import { sync } from './features/data/sync/sync-feature.ts'
@@ -6,7 +6,7 @@ import { identity } from './features/identity/identity/identity-feature.ts'
 import { webDocuments } from './features/identity/web-documents/web-documents-feature.ts'
 import { endpointName, type Endpoint, type Guard } from './http/endpoint.ts'
 
-const names: ReadonlySet<string> = new Set([
+const names = [
   'com.atproto.repo.getRecord',
   'com.atproto.repo.listRecords',
   'com.atproto.sync.getRecord',
@@ -22,7 +22,10 @@ const names: ReadonlySet<string> = new Set([
   'com.atproto.identity.resolveHandle',
   'GET /.well-known/did.json',
   'GET /.well-known/atproto-did',
-])
+] as const
+
+/** The documents of identities that it does not have are for the machine that serves. */
+const followerNames: ReadonlySet<string> = new Set([...names, 'com.atproto.repo.describeRepo'])
 
 /** What the guards of these endpoints say of a request without a credential: see `optionalAccess`. */
 const stranger = { did: null, admin: false }
@@ -33,7 +36,10 @@ function forStrangers(endpoint: Endpoint): Endpoint {
   return { ...endpoint, spec: { ...endpoint.spec, auth } }
 }
 
-export const readerEndpoints: readonly Endpoint[] = [repo, sync, identity, webDocuments, blobs]
+export const followerEndpoints: readonly Endpoint[] = [repo, sync, identity, webDocuments, blobs]
   .flatMap(({ routes = [] }) => routes)
-  .filter((endpoint) => names.has(endpointName(endpoint)))
+  .filter((endpoint) => followerNames.has(endpointName(endpoint)))
   .map(forStrangers)
+
+const readerNames: ReadonlySet<string> = new Set(names)
+export const readerEndpoints = followerEndpoints.filter((endpoint) => readerNames.has(endpointName(endpoint)))

@@ -19,6 +19,7 @@ import {
   type ReaderStart,
   type ToReader,
 } from './platform/readers/reader-messages.ts'
+import { readingContext } from './platform/readers/reading-context.ts'
 import { SharedSlots } from './platform/readers/shared-windows.ts'
 import type { Clock } from './platform/running/clock.ts'
 import { Limits } from './platform/running/limits.ts'
@@ -80,7 +81,7 @@ function contextOf(start: ReaderStart, db: ReaderDatabase): Context {
     clock,
   )
   limits.slots = new SharedSlots(start.slots)
-  return onlyHere<Context>('context', {
+  return readingContext({
     get config() {
       return config!
     },
@@ -88,8 +89,6 @@ function contextOf(start: ReaderStart, db: ReaderDatabase): Context {
     clock,
     log,
     limits,
-    tracing: null,
-    loop: onlyHere<Context['loop']>('loop', { enter: () => {}, leave: () => {} }),
   })
 }
 
@@ -106,6 +105,7 @@ function serve(start: ReaderStart): void {
     endpoints: readerEndpoints,
     isCurrent: () => reading.isCurrent(),
     forward: (request, peer) => forwarding.answer(request, peer),
+    chargesAgain: true,
     answered: (route, status) => counts.add(route, status),
     logsRequests: start.logsRequests,
   })

@@ -1,8 +1,8 @@
-/** This thread cannot answer the request. The main thread can. */
+/** The request cannot be answered here: the main thread can, or the machine that serves. */
 export class Elsewhere extends Error {
   override name = 'Elsewhere'
 
   constructor(why: string) {
-    super(`the main thread has to answer: ${why}`)
+    super(`it has to be answered elsewhere: ${why}`)
   }
 }

@@ -1,6 +1,7 @@
 /**
  * The edge of a reader thread. It answers what it can answer with success, in the way of the dispatcher, and has the
- * main thread answer everything else: credentials, writes, refusals, errors, pages and WebSockets.
+ * main thread answer everything else: credentials, writes, refusals, errors, pages and WebSockets. On a machine that
+ * follows another one, `follower-edge.ts` is in the place of the main thread.
  */
 import { Elsewhere } from '../base/elsewhere.ts'
 import type { Context } from '../platform/context.ts'
@@ -23,8 +24,10 @@ export interface ReaderEdge {
   endpoints: readonly Endpoint[]
   /** Whether this thread reads all that was acknowledged before the request. */
   isCurrent(): boolean
-  /** Has the main thread answer. */
-  forward(request: Request, peer: Peer): Promise<Response>
+  /** Has the main thread answer. `failed` says how far this one came, and why it did not answer. */
+  forward(request: Request, peer: Peer, failed?: { exchange: RequestExchange; error: unknown }): Promise<Response>
+  /** Whether the main thread charges limits that were charged here. */
+  chargesAgain: boolean
   /** A request was answered here. */
   answered(route: string, status: number): void
   /** Whether each request has a line in the log. */
@@ -36,6 +39,7 @@ export function createReaderEdge({
   endpoints,
   isCurrent,
   forward,
+  chargesAgain,
   answered,
   logsRequests,
 }: ReaderEdge): Pick<Dispatcher, 'dispatch'> {
@@ -56,10 +60,10 @@ export function createReaderEdge({
       answered(route, status)
       if (logsRequests) logRequest(ctx, request, { route, status, startedAt })
       return response
-    } catch {
+    } catch (error) {
       // Whatever this was, the main thread finds out too, and says or logs it.
-      if (charged) takeBackDeclared(exchange, target.limits)
-      return forward(request, peer)
+      if (charged && chargesAgain) takeBackDeclared(exchange, target.limits)
+      return forward(request, peer, { exchange, error })
     }
   }
 

@@ -104,6 +104,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/platform/database/cluster.test.ts',
   'tests/platform/database/commit-gate.test.ts',
   'tests/platform/database/concurrency.test.ts',
+  'tests/platform/database/copy-database.test.ts',
   'tests/platform/database/faults.test.ts',
   'tests/platform/database/history.test.ts',
   'tests/platform/database/checkpoints.test.ts',

@@ -1,10 +1,9 @@
 import { withContext } from '../../app.ts'
+import { openFollowerPort, openFollowerReads } from '../../follower-port.ts'
 import { continueSequence, Following, mayServe, type Followed } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { plainAddress } from '../../platform/configuration/own-url.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
-import { listenFault } from '../../platform/files/system-faults.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { BucketRefusal } from '../../platform/network/bucket-faults.ts'
 import { systemClock } from '../../platform/running/clock.ts'
@@ -13,8 +12,6 @@ import { exitCodes, type Command, type ExitCode, type Terminal } from '../comman
 import { devOption, loadOrExplain } from '../configuration.ts'
 import { runServer } from './run-server.ts'
 
-/** `Retry-After` of a machine that follows. */
-const RETRY_SECS = 5
 /** Until it is tried again to read the lease. */
 const LOOK_AGAIN_MILLIS = 1000
 /** The lease is renewed this many times while it is valid. */
@@ -32,9 +29,11 @@ acknowledges nothing from then on, and stops as soon as it notices.
 If this machine is the one that serves, it starts the server at once. So both machines can run this command, and the one
 that was replaced follows when it is back. Its database is renamed, to a name that ends in .superseded.
 
-While it follows, all requests are answered with 503, and /readyz says how far the copy is behind.`,
+While it follows, all requests are answered with 503, and /readyz says how far the copy is behind. With --answer-reads
+it answers public reads from the copy, and the Age header of an answer says by how many seconds it may be behind.`,
   options: {
     from: { value: 'PLACE', doc: 'A folder, or s3://bucket/prefix. Default: backup.continuous.' },
+    'answer-reads': { doc: 'Answer public reads from the copy.' },
     ...devOption,
   },
   async run({ terminal, options }) {
@@ -45,7 +44,7 @@ While it follows, all requests are answered with 503, and /readyz says how far t
     const loaded = loadOrExplain(given, mode, () => {})
     if (loaded === null) return exitCodes.failed
     const { config } = loaded
-    const taken = (await untilKnown(config)) ? null : await follow(config)
+    const taken = (await untilKnown(config)) ? null : await follow(config, options['answer-reads'] === true)
     if (taken === 'stopped') return exitCodes.ok
     return serve(given, mode, taken)
   },
@@ -64,22 +63,25 @@ async function untilKnown(config: Config): Promise<boolean> {
 }
 
 /** Returns once this machine has taken over, or has to stop. */
-async function follow(config: Config): Promise<Followed | 'stopped'> {
+async function follow(config: Config, answersReads: boolean): Promise<Followed | 'stopped'> {
   makeDataDirectory(config)
   const unlock = lockDirectory(config.dataDir)
   const log = processLog(config)
   const stopping = new AbortController()
   const stop = () => stopping.abort()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
-  const following = new Following({ config, clock: systemClock, log })
-  const port = openPort(config, following)
+  const parts = { clock: systemClock, log }
+  const reads = answersReads ? openFollowerReads(config, parts) : null
+  const following = new Following({ config, ...parts, ...(reads && { reading: reads.reading }) })
+  const port = openFollowerPort(config, parts, following, reads)
   try {
     const taken = await following.run(stopping.signal)
     if (taken?.lostAfter != null) await continueLost(config, taken.lostAfter)
     return taken ?? 'stopped'
   } finally {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop)
-    await port.stop(true)
+    // The port is free before the server opens it.
+    await port.close()
     unlock()
   }
 }
@@ -87,28 +89,6 @@ async function follow(config: Config): Promise<Followed | 'stopped'> {
 /** Relays may have seen events that the copy lacks. */
 const continueLost = (config: Config, seq: number): Promise<unknown> =>
   withContext(config, (ctx) => continueSequence(ctx, seq), { isLocked: true })
-
-function openPort(config: Config, following: Following) {
-  const reason = 'this machine follows another one'
-  const place = { bindAddress: plainAddress(config), port: config.port }
-  try {
-    return Bun.serve({
-      hostname: place.bindAddress,
-      port: place.port,
-      fetch(request) {
-        const { pathname } = new URL(request.url)
-        if (pathname === '/livez') return Response.json({ status: 'ok' })
-        const body =
-          pathname === '/readyz'
-            ? { status: 'unavailable', reason, role: 'follower', ...following.state }
-            : { error: 'ServiceUnavailable', message: reason }
-        return Response.json(body, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
-      },
-    })
-  } catch (error) {
-    throw listenFault(error, place)
-  }
-}
 
 async function serve(terminal: Terminal, mode: 'serve' | 'dev', taken: Followed | null): Promise<ExitCode> {
   // The start may take longer than the lease is valid.

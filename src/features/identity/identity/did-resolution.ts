@@ -8,6 +8,7 @@
  * Source: atproto "DID"; did:plc and did:web method specifications.
  */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
+import { Elsewhere } from '../../../base/elsewhere.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
@@ -56,7 +57,7 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
   return { ok: true, document: cached.document }
 }
 
-/** Throws only `LookupsFull`. */
+/** Throws only `LookupsFull`, and `Elsewhere`. */
 async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   const askedAt = ctx.clock.now()
   try {
@@ -64,7 +65,7 @@ async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
     await keep(ctx, did, resolution, askedAt)
     return resolution
   } catch (error) {
-    if (error instanceof LookupsFull) throw error
+    if (error instanceof LookupsFull || error instanceof Elsewhere) throw error
     ctx.log.error('could not fetch a DID document', { did, error })
     return { ok: false, fault: 'unreachable' }
   }

@@ -6,6 +6,7 @@
  * never acknowledged. Anything else that is listed, and later, shows that a segment is missing.
  */
 import { Database } from 'bun:sqlite'
+import { ftruncateSync, writeSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -175,7 +176,7 @@ export async function build(
     const bytes = await needed(archive, name)
     if (digestOf(bytes) !== digest) throw new OperatorError(`${name} is damaged`)
     const { content } = await openObject(key, bytes, name, 'piece')
-    await writeAt(file, content, offset)
+    writeAt(file.fd, content, offset)
     offset += content.byteLength
   }
   let built: Built = {
@@ -201,7 +202,7 @@ export async function build(
       }
       requireOrder(found.header, built, name)
       if (!isInBase && found.header.at > at) break
-      built = await apply(file, found, built)
+      built = apply(file, found, built)
     } catch (error) {
       throw isInBase ? error : withRemedy(error, built.at)
     }
@@ -226,10 +227,13 @@ export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Buil
     throw new OperatorError(`${name} does not follow the segment before it`)
 }
 
-/** Replace the pages of a segment. Does no harm if it is repeated, with all segments that follow. */
-export async function apply(file: FileHandle, { header, content, digest }: Segment, built: Built): Promise<Built> {
-  for (const { at, page } of decodePages(content)) await writeAt(file, page, at)
-  await file.truncate(header.databasePages * PAGE_BYTES)
+/**
+ * Replace the pages of a segment, in one turn of the event loop. Does no harm if it is repeated, with all segments that
+ * follow.
+ */
+export function apply({ fd }: FileHandle, { header, content, digest }: Segment, built: Built): Built {
+  for (const { at, page } of decodePages(content)) writeAt(fd, page, at)
+  ftruncateSync(fd, header.databasePages * PAGE_BYTES)
   const { number, seq, epoch = 0, promise = 'async' } = header
   return { number, next: numberAfter(header), digest, at: Math.max(header.at, built.at), seq, epoch, promise }
 }
@@ -247,9 +251,9 @@ async function readBase(archive: Archive, key: Uint8Array, { name, at }: Chain['
   return { header, content: JSON.parse(Buffer.from(content).toString()) as BaseContent }
 }
 
-async function writeAt(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+function writeAt(file: number, bytes: Uint8Array, position: number): void {
   for (let done = 0; done < bytes.byteLength;)
-    done += (await file.write(bytes, done, bytes.byteLength - done, position + done)).bytesWritten
+    done += writeSync(file, bytes, done, bytes.byteLength - done, position + done)
 }
 
 /**

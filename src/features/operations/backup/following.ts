@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
+import type { CopyDatabase } from '../../../platform/database/copy-database.ts'
 import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
 import { databaseFiles, makeDataDirectory } from '../../../platform/files/data-directory.ts'
@@ -102,10 +103,14 @@ export class Following {
   #savedAt = -Infinity
   #savedNumber = -1
   #lookedAt = -Infinity
+  /** When it was last seen that nothing follows what the copy has. */
   #completeAt: number | null = null
+  /** The name of the machine that serves. */
+  #serving: string | null = null
   #fault: string | null = null
 
-  constructor(readonly ctx: { config: Config; clock: Clock; log: Log }) {
+  /** `reading`: reads the copy meanwhile. */
+  constructor(readonly ctx: { config: Config; clock: Clock; log: Log; reading?: CopyDatabase }) {
     const { config, clock } = ctx
     this.#archive = openArchive(config.backup.continuous!, config)
     this.#path = `${sqlitePath(config.databaseUrl)}.following`
@@ -121,6 +126,11 @@ export class Following {
       at: this.#copy?.built.at ?? null,
       fault: this.#fault,
     }
+  }
+
+  /** The name of the machine that serves; null if it is not known. */
+  get serving(): string | null {
+    return this.#serving
   }
 
   /** Follow until this machine has taken over. Returns null if it is stopped before. */
@@ -141,6 +151,7 @@ export class Following {
         await pause(RETRY_MILLIS, stopping)
       }
     }
+    this.ctx.reading?.end()
     await this.#save()
     await this.#file?.close()
     return null
@@ -170,11 +181,13 @@ export class Following {
   async #turn(): Promise<Followed | null> {
     const { clock, log } = this.ctx
     if (this.#copy === null) await this.#begin()
-    await this.#advance()
-    this.#completeAt = clock.monotonic()
+    const completeAt = await this.#advance()
+    // What follows may have been deleted meanwhile.
+    const wasAway = this.#completeAt === null || completeAt - this.#completeAt >= LOOK_MILLIS
+    if (!wasAway) this.#completeAt = completeAt
     if (clock.monotonic() - this.#savedAt >= SAVE_MILLIS) await this.#save()
     const isAsked = existsSync(this.#promoteFile)
-    const found = await this.#look(isAsked)
+    const found = await this.#look(isAsked, wasAway ? completeAt : null)
     if (found === null) return null
     log.warn('taking over', { reason: isAsked ? 'told to' : 'the lease of the other machine has run out' })
     const taken = await this.#takeOver(found.lease)
@@ -182,15 +195,18 @@ export class Following {
     return taken
   }
 
-  /** Returns the lease to take; null if it is not to be taken now. */
-  async #look(isAsked: boolean): Promise<{ lease: FoundLease | null } | null> {
+  /**
+   * Returns the lease to take; null if it is not to be taken now. `completeAt`: since when the copy is complete if
+   * nothing was deleted.
+   */
+  async #look(isAsked: boolean, completeAt: number | null): Promise<{ lease: FoundLease | null } | null> {
     const { clock, config } = this.ctx
     const askedAt = clock.monotonic()
     const { takeoverSecs } = config.backup
     const everyMillis = takeoverSecs === 0 ? LOOK_MILLIS : (takeoverSecs * 1000) / LOOKS
-    if (!isAsked && askedAt - this.#lookedAt < everyMillis) return null
+    if (!isAsked && completeAt === null && askedAt - this.#lookedAt < everyMillis) return null
     this.#lookedAt = askedAt
-    const lease = await readLease(this.#archive)
+    const lease = await this.#readLease()
     if (lease === null) return isAsked ? { lease } : null
     const copy = this.#copy!
     const hasRunOut = this.#watch.note(lease, askedAt)
@@ -198,10 +214,11 @@ export class Following {
     const isOwn = lease.record.holder === formerHolder(config.dataDir)
     if (lease.record.chain === '') return null
     if (lease.record.chain !== copy.chain) {
-      this.#copy = null
+      this.#drop()
       throw new OperatorError('the other machine has begun another chain')
     }
     if (!(await this.#hasThrough(lease.record.through ?? 0))) return null
+    if (completeAt !== null) this.#noteComplete(completeAt)
     if (isAsked || isOwn) return { lease }
     if (!hasRunOut || takeoverSecs === 0) return null
     if (copy.built.promise === 'sync') return { lease }
@@ -210,14 +227,31 @@ export class Following {
     )
   }
 
+  async #readLease(): Promise<FoundLease | null> {
+    const lease = await readLease(this.#archive)
+    if (lease !== null) this.#serving = lease.record.name
+    return lease
+  }
+
+  /** The copy has one state, and not the oldest parts of one and the newest of another, as after a crash. */
+  #noteComplete(completeAt: number): void {
+    this.#completeAt = completeAt
+    this.ctx.reading?.begin(this.#path)
+  }
+
+  #drop(): void {
+    this.#copy = null
+    this.#completeAt = null
+    this.ctx.reading?.end()
+  }
+
   /** A segment that was deleted looks like one that is not there yet: the lease tells the two apart. */
   async #hasThrough(number: number): Promise<boolean> {
     if (number <= this.#copy!.built.number) return true
     await this.#advance()
     if (number <= this.#copy!.built.number) return true
     this.ctx.log.warn('segments that the copy lacks were deleted: a new copy is made')
-    this.#copy = null
-    this.#completeAt = null
+    this.#drop()
     await rm(this.#copyFile, { force: true })
     return false
   }
@@ -227,7 +261,7 @@ export class Following {
     const { config, log } = this.ctx
     await this.#file?.close()
     this.#file = null
-    const chain = (await readLease(this.#archive))?.record.chain ?? ''
+    const chain = (await this.#readLease())?.record.chain ?? ''
     const saved = await this.#saved()
     if (saved !== null && (chain === '' || saved.chain === chain) && existsSync(this.#path)) {
       this.#file = await open(this.#path, 'r+')
@@ -260,17 +294,24 @@ export class Following {
     return existsSync(this.#copyFile) ? (JSON.parse(await readFile(this.#copyFile, 'utf8')) as Copy) : null
   }
 
-  /** Apply all segments that are there. */
-  async #advance(): Promise<void> {
+  /** Apply all segments that are there. Returns when it was asked for the one that is not there. */
+  async #advance(): Promise<number> {
     const copy = this.#copy!
     const segments = new SegmentReader(this.#archive, Buffer.from(copy.key, 'base64'), copy.chain)
     for (;;) {
       const { next } = copy.built
+      const askedAt = this.ctx.clock.monotonic()
       const found = await segments.read(next)
-      if (found === null) return
+      if (found === null) return askedAt
       requireOrder(found.header, copy.built, segmentName(copy.chain, next))
-      copy.built = await apply(this.#file!, found, copy.built)
+      await this.#change(() => (copy.built = apply(this.#file!, found, copy.built)))
     }
+  }
+
+  async #change(work: () => void): Promise<void> {
+    const { reading } = this.ctx
+    if (reading === undefined) work()
+    else await reading.change(work)
   }
 
   async #save(): Promise<void> {
@@ -299,6 +340,7 @@ export class Following {
     await this.#save()
     await this.#file!.close()
     this.#file = null
+    this.ctx.reading?.end()
     const path = sqlitePath(config.databaseUrl)
     for (const left of databaseFiles(config.databaseUrl)) await rm(left, { force: true })
     await rename(this.#path, path)

@@ -1,0 +1,123 @@
+/**
+ * Reads a copy of a database whose pages are replaced in place: `change` is the only way in which it may change.
+ *
+ * A change waits until the reads that need one state have ended, and takes place within one turn of the event loop, so
+ * that no statement sees a part of it. SQLite does not notice it. So each state has a connection of its own, which
+ * takes the file for one that never changes, and is opened when it is first needed.
+ */
+import { constants, Database as Connection } from 'bun:sqlite'
+import { pathToFileURL } from 'node:url'
+import { Elsewhere } from '../../base/elsewhere.ts'
+import type { Database, DatabaseCounters, Reader, Sql } from './database.ts'
+import { onlyHere } from './reader-database.ts'
+import { Prepared } from './sqlite.ts'
+
+/** How long a change waits for those who read. They fail after that. */
+const MAX_HOLD_MILLIS = 5000
+
+export class CopyDatabase {
+  readonly #counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
+  /** Null while there is nothing to read. */
+  #path: string | null = null
+  /** Whether the file has the whole of the last change. */
+  #isWhole = true
+  #connection: Prepared | null = null
+  /** Another number for each state. */
+  #state = 0
+  /** How many need the present state to stay. */
+  #users = 0
+  #onUnused: () => void = () => {}
+  /** Resolves once the change that waits has been made. */
+  #change: Promise<void> | null = null
+
+  /** `onOpened` is called when a state is read for the first time. */
+  constructor(readonly onOpened: (reader: Reader) => void = () => {}) {}
+
+  get isReadable(): boolean {
+    return this.#path !== null && this.#isWhole
+  }
+
+  /** Read this file from now on, as it is. */
+  begin(path: string): void {
+    this.#path = path
+    this.#isWhole = true
+  }
+
+  /** Read nothing from now on. Whatever still reads fails. */
+  end(): void {
+    this.#path = null
+    this.#leave()
+  }
+
+  /** If `work` fails, nothing is read until a change has succeeded. */
+  async change(work: () => void): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#change = promise
+    try {
+      await this.#unused()
+      this.#leave()
+      this.#isWhole = false
+      work()
+      this.#isWhole = true
+    } finally {
+      this.#change = null
+      resolve()
+    }
+  }
+
+  async #unused(): Promise<void> {
+    if (this.#users === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onUnused = resolve
+    const late = setTimeout(resolve, MAX_HOLD_MILLIS)
+    await promise
+    clearTimeout(late)
+  }
+
+  #leave(): void {
+    this.#state++
+    this.#users = 0
+    this.#connection?.close()
+    this.#connection = null
+  }
+
+  #reading(): Prepared {
+    if (!this.isReadable) throw new Elsewhere('there is no copy to read')
+    if (this.#connection !== null) return this.#connection
+    const { href } = pathToFileURL(this.#path!)
+    const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI
+    const connection = (this.#connection = new Prepared(new Connection(`${href}?immutable=1`, flags), this.#counters))
+    this.onOpened(readerOf(() => connection))
+    return connection
+  }
+
+  async #snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    while (this.#change !== null) await this.#change
+    const state = this.#state
+    this.#users++
+    const reading = () => {
+      if (this.#state !== state) throw new Elsewhere('the copy has changed')
+      return this.#reading()
+    }
+    try {
+      return await work(readerOf(reading))
+    } finally {
+      if (this.#state === state && --this.#users === 0) this.#onUnused()
+    }
+  }
+
+  asDatabase(): Database {
+    const here: Partial<Database> = {
+      ...readerOf(() => this.#reading()),
+      cluster: null,
+      shortSnapshot: (work) => this.#snapshot(work),
+      snapshot: (work) => this.#snapshot(work),
+    }
+    return onlyHere('db', here)
+  }
+}
+
+const readerOf = (connection: () => Prepared): Reader => ({
+  all: async <Row>(query: Sql) => connection().all<Row>(query),
+  get: async <Row>(query: Sql) => connection().get<Row>(query),
+})
