@@ -11,7 +11,7 @@ import {
 } from '../../../src/features/data/blobs/blobs.ts'
 import { deleteAccountBlobs } from '../../../src/features/data/blobs/blob-removal.ts'
 import type { AddedReference } from '../../../src/features/data/blobs/blob-references.ts'
-import { listMissing, listReferencedCids } from '../../../src/features/data/blobs/reference-store.ts'
+import { allMissing, listReferencedCids, someMissing } from '../../../src/features/data/blobs/reference-store.ts'
 import { sql, type Database } from '../../../src/platform/database/database.ts'
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
@@ -134,10 +134,67 @@ test('imported references come before their blobs, and make them permanent when 
     }),
   )
   expect(await clock('early')).toBeNull()
-  expect(await listMissing(db, { did, limit: 10 })).toEqual([{ record: 'a/1', cid: 'late' }])
+  expect(await someMissing(db, { did, limit: 10 })).toEqual({ missing: [{ record: 'a/1', cid: 'late' }], next: null })
   expect(await countBlobs(db, did)).toEqual({ expected: 2, imported: 1, bytes: 7 })
   await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r6' as Tid, now: 50, batches: [] }))
   expect(await clock('early')).toBe(50)
+})
+
+const numbered = (count: number) => Array.from({ length: count }, (_, i) => String(i).padStart(6, '0'))
+
+/** References to as many blobs, of which the account has all but those with the numbers in `missing`. */
+async function referTo(count: number, missing: readonly number[]): Promise<void> {
+  const references = numbered(count).flatMap((cid) => [
+    { record: `a/${cid}`, cid },
+    { record: `b/${cid}`, cid },
+  ])
+  await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r1' as Tid, now: 1, batches: [references] }))
+  await db.run(sql`
+    INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at)
+    SELECT DISTINCT did, cid, 'image/png', 7, 1, 1 FROM blob_reference`)
+  for (const number of missing) await db.run(sql`DELETE FROM blob WHERE cid = ${String(number).padStart(6, '0')}`)
+}
+
+test('a missing blob is found behind thousands that are there, in steps that are bounded', async () => {
+  await referTo(5000, [1, 4500, 4501])
+  const first = { record: 'a/000001', cid: '000001' }
+  const later = [4500, 4501].map((number) => ({ record: `a/00${number}`, cid: `00${number}` }))
+  expect(await someMissing(db, { did, limit: 1 })).toMatchObject({ missing: [first] })
+  const before = db.counters.statements
+  const found = await someMissing(db, { did, cursor: first.cid, limit: 1 })
+  expect(found).toEqual({ missing: [later[0]!], next: '004500' })
+  // One for each thousand.
+  expect(db.counters.statements - before).toBe(5)
+  expect(await someMissing(db, { did, cursor: '004500', limit: 1 })).toEqual({ missing: [later[1]!], next: null })
+  expect((await Array.fromAsync(allMissing(db, did))).flat()).toEqual([first, ...later])
+  expect((await Array.fromAsync(allMissing(db, did, '000001'))).flat()).toEqual(later)
+})
+
+test('a search for missing blobs gives up after a while, and says where to continue', async () => {
+  await referTo(20_900, [20_500])
+  const given = await someMissing(db, { did, limit: 10 })
+  expect(given).toEqual({ missing: [], next: '019999' })
+  expect(await someMissing(db, { did, cursor: given.next!, limit: 10 })).toEqual({
+    missing: [{ record: 'a/020500', cid: '020500' }],
+    next: null,
+  })
+})
+
+test('blobs are counted once, however many records refer to them, in steps that are bounded', async () => {
+  const references = [
+    ...numbered(12_000).map((record) => ({ record, cid: 'of many' })),
+    ...numbered(7000).map((cid) => ({ record: 'a/1', cid })),
+  ]
+  await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r1' as Tid, now: 1, batches: [references] }))
+  let turns = 0
+  const turn = () => {
+    turns++
+    timer = setImmediate(turn)
+  }
+  let timer = setImmediate(turn)
+  expect((await countBlobs(db, did)).expected).toBe(7001)
+  clearImmediate(timer)
+  expect(turns).toBeGreaterThan(2)
 })
 
 test('thousands of references are replaced in turns, so that others can read meanwhile', async () => {

@@ -1,9 +1,13 @@
-/** What a page of a list of blobs costs, in repositories of two sizes: counted, and the same in both. */
+/** What lists, searches and counts of blobs cost, in repositories of two sizes: counted, and the same in both. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listReferencedCids } from '../../../src/features/data/blobs/reference-store.ts'
+import {
+  countReferencedCids,
+  listReferencedCids,
+  someMissing,
+} from '../../../src/features/data/blobs/reference-store.ts'
 import { listSpaceBlobs } from '../../../src/features/data/blobs/space-reference-store.ts'
 import {
   inPieces,
@@ -117,6 +121,34 @@ describe.each(Object.entries(databases))('on %s', (_, open) => {
     counted = await open()
   })
   afterAll(() => counted[Symbol.asyncDispose]())
+
+  /** Pages that the dearest statement of some work has looked at. */
+  async function mostPages(work: (reader: Reader) => Promise<unknown>): Promise<number> {
+    const { reader } = counted
+    let most = 0
+    const noted = async <T>(found: Promise<T>) => {
+      const result = await found
+      most = Math.max(most, counted.pages())
+      return result
+    }
+    await work({ all: (query) => noted(reader.all(query)), get: (query) => noted(reader.get(query)) })
+    return most
+  }
+
+  test('a search for missing blobs looks at a thousand at most in each statement', async () => {
+    for (const account of Object.keys(accounts) as Account[]) {
+      const pages = await mostPages((reader) => someMissing(reader, { did: didOf(account), limit: LIMIT }))
+      // Each is searched for among the references, twice, and among the blobs.
+      expect([account, pages / 1000 <= 2 * PAGES_PER_BLOB]).toEqual([account, true])
+    }
+  })
+
+  test('blobs are counted in statements whose cost does not grow with the number of references', async () => {
+    const pagesOf = (account: Account) => mostPages((reader) => countReferencedCids(reader, didOf(account)))
+    expect(await pagesOf('blobs that are often referred to')).toBeLessThan(1.5 * (await pagesOf('many blobs')))
+    for (const account of Object.keys(accounts) as Account[])
+      expect(await countReferencedCids(counted.reader, didOf(account))).toBe(accounts[account][0])
+  })
 
   describe.each(Object.entries(lists))('a list of blobs, %s', (__, list) => {
     const pageOf = async (account: Account, page: object) => {

@@ -8,7 +8,7 @@ import { blobMirror } from './blob-mirror.ts'
 import { accountBlobs, updateSize } from './blob-store.ts'
 import { blobStorage } from './open-storage.ts'
 import { adoptForSpace, reconcileAccount } from './reconcile.ts'
-import { listMissing } from './reference-store.ts'
+import { allMissing } from './reference-store.ts'
 import { listMissingInSpaces } from './space-reference-store.ts'
 
 const PAGE = 100
@@ -44,10 +44,7 @@ export async function mendBlobs(
         await forgetBlobFault(ctx.db, cid)
       }
     }
-  const missing = inPages(PAGE, { cid: '', record: '' }, ({ cid: cursor }, limit) =>
-    listMissing(ctx.db, { did, cursor, limit }),
-  )
-  for await (const page of missing)
+  for await (const page of allMissing(ctx.db, did))
     for (const { cid } of page)
       if ((await sizeOf(ctx, cid)) === null && (await restored(ctx, cid, sources, mended)) === null)
         mended.lost.push(cid)

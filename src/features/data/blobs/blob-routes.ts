@@ -12,7 +12,7 @@ import {
 import { isRecorded, recordUse } from '../../access/callers/callers.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
-import { listMissing, listReferencedCids } from './reference-store.ts'
+import { listReferencedCids, someMissing } from './reference-store.ts'
 
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
@@ -44,10 +44,11 @@ export const blobRoutes = [
     auth: access({ grants: 'any' }),
     async handler({ ctx, caller: { did }, params: { limit, cursor } }) {
       refuseMissing(await accountStatus(ctx.db, did))
-      const missing = await listMissing(ctx.db, { did, limit, cursor })
+      const { missing, next } = await someMissing(ctx.db, { did, limit, cursor })
       return {
         blobs: missing.map(({ cid, record }) => ({ cid, recordUri: recordUri(did, record) })),
-        cursor: missing.at(-1)?.cid,
+        // Also after the last one, as clients of the reference know it.
+        cursor: next ?? missing.at(-1)?.cid,
       }
     },
   }),

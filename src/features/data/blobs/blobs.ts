@@ -28,7 +28,7 @@ export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'
-export { listMissing } from './reference-store.ts'
+export { allMissing } from './reference-store.ts'
 export {
   accountBlobs,
   blobTakedown,

@@ -1,7 +1,8 @@
 /** The SQL of table `blob_reference`: which record refers to which blob, even if this server does not have the blob. */
+import { setImmediate } from 'node:timers/promises'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
-import { listCids, type ListedCids } from './referenced-cids.ts'
+import { listCids, MAX_SEEN, skipping, type ListedCids } from './referenced-cids.ts'
 
 export interface ReferenceRow {
   /** `collection/rkey`. */
@@ -60,16 +61,49 @@ export const listReferencedCids = (
 ): Promise<{ cids: string[]; next: string | null }> =>
   listCids(reader, { table: sql`blob_reference`, isOwn: sql`did = ${did}` }, listed)
 
-/** A page of referenced CIDs whose blob the account does not have, ascending, each with one of its records. */
-export function listMissing(
+/**
+ * Referenced CIDs whose blob the account does not have, ascending, each with one of its records, among the next ones
+ * after `cursor`. Returns the CID to continue after too, null at the end: there may be more even if none are here.
+ */
+async function listMissing(
   reader: Reader,
-  { did, cursor, limit }: { did: Did; cursor?: string; limit: number },
-): Promise<ReferenceRow[]> {
-  return reader.all(sql`
-    SELECT r.cid AS cid, MIN(r.record) AS record FROM blob_reference r
-    WHERE r.did = ${did} AND r.cid > ${cursor ?? ''}
-      AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = r.did AND b.cid = r.cid)
-    GROUP BY r.cid ORDER BY r.cid LIMIT ${limit}`)
+  { did, cursor, limit }: { did: Did; cursor: string; limit: number },
+): Promise<{ missing: ReferenceRow[]; next: string | null }> {
+  const rows = await reader.all<{ cid: string; record: string | null }>(sql`
+    ${skipping({ table: sql`blob_reference`, isOwn: sql`did = ${did}` }, cursor, MAX_SEEN)}
+    SELECT cid, CASE WHEN NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = seen.cid)
+      THEN (SELECT MIN(r.record) FROM blob_reference r WHERE r.did = ${did} AND r.cid = seen.cid) END AS record
+    FROM seen WHERE cid IS NOT NULL ORDER BY place`)
+  const found = rows.flatMap(({ cid, record }) => (record === null ? [] : [{ cid, record }]))
+  const missing = found.slice(0, limit)
+  const last = found.length > limit ? missing.at(-1)!.cid : rows.length === MAX_SEEN ? rows.at(-1)!.cid : null
+  return { missing, next: last }
+}
+
+/** Statements of one request, with turns for other requests in between. */
+const MAX_SEARCHES = 20
+
+/** The same for a request, which searches on until it has found one: some clients take an empty page for the last. */
+export async function someMissing(
+  reader: Reader,
+  { did, cursor = '', limit }: { did: Did; cursor?: string; limit: number },
+): ReturnType<typeof listMissing> {
+  let found = await listMissing(reader, { did, cursor, limit })
+  for (let i = 1; i < MAX_SEARCHES && found.missing.length === 0 && found.next !== null; i++) {
+    await setImmediate()
+    found = await listMissing(reader, { did, cursor: found.next, limit })
+  }
+  return found
+}
+
+/** The same, all of them, in pages that may be empty. */
+export async function* allMissing(reader: Reader, did: Did, after = ''): AsyncGenerator<ReferenceRow[]> {
+  for (let cursor: string | null = after; cursor !== null;) {
+    const { missing, next } = await listMissing(reader, { did, cursor, limit: MAX_SEEN })
+    yield missing
+    cursor = next
+    await setImmediate()
+  }
 }
 
 /**
@@ -87,8 +121,19 @@ export async function listReferenced(
   return rows.map(({ cid, owned }) => ({ cid, isOwned: owned === 1 }))
 }
 
+/** Rows after which other requests get a turn. */
+const ROWS_PER_COUNT = 2000
+
 export async function countReferencedCids(reader: Reader, did: Did): Promise<number> {
-  return (await reader.get<{ count: number }>(
-    sql`SELECT COUNT(DISTINCT cid) AS count FROM blob_reference WHERE did = ${did}`,
-  ))!.count
+  let rest = sql`cid > ${''}`
+  for (let count = 0; ;) {
+    const { cids, rows, last } = (await reader.get<{ cids: number; rows: number; last: string }>(sql`
+      SELECT COUNT(DISTINCT cid) AS cids, COUNT(*) AS rows, MAX(cid) AS last
+      FROM (SELECT cid FROM blob_reference WHERE did = ${did} AND ${rest} ORDER BY cid LIMIT ${ROWS_PER_COUNT}) AS page`))!
+    if (rows < ROWS_PER_COUNT) return count + cids
+    // Of the last one there may be more rows: they are skipped, or it is counted with the next page.
+    count += Math.max(1, cids - 1)
+    rest = cids === 1 ? sql`cid > ${last}` : sql`cid >= ${last}`
+    await setImmediate()
+  }
 }

@@ -1,8 +1,8 @@
 /** The SQL of lists of blobs: the next CID is searched for again and again, however many records refer to each. */
 import { sql, type Reader, type Sql } from '../../../platform/database/database.ts'
 
-/** Blobs that a request looks at, however few of them are new. */
-const MAX_SEEN = 1000
+/** Blobs that a statement looks at, however few of them are listed. */
+export const MAX_SEEN = 1000
 
 export interface ListedCids {
   /** Only records after this revision count. */
@@ -10,6 +10,18 @@ export interface ListedCids {
   /** CID to continue after. */
   cursor?: string
   limit: number
+}
+
+/**
+ * Opens a statement with a table `seen` of the next CIDs, with the `place` of each and, at the end, a row without one.
+ * DISTINCT would read the row of each record.
+ */
+export function skipping({ table, isOwn }: { table: Sql; isOwn: Sql }, after: string, count: number): Sql {
+  const next = (cid: Sql) => sql`(SELECT MIN(cid) FROM ${table} WHERE ${isOwn} AND cid > ${cid})`
+  return sql`
+    WITH RECURSIVE seen (place, cid) AS (
+      SELECT 1, ${next(sql`${after}`)}
+      UNION ALL SELECT place + 1, ${next(sql`seen.cid`)} FROM seen WHERE cid IS NOT NULL AND place < ${count})`
 }
 
 /**
@@ -23,16 +35,12 @@ export async function listCids(
   { since, cursor = '', limit }: ListedCids,
 ): Promise<{ cids: string[]; next: string | null }> {
   const maxSeen = since === undefined ? limit : MAX_SEEN
-  // DISTINCT would read the row of each record.
-  const nextAfter = (cid: Sql) => sql`(SELECT MIN(cid) FROM ${table} WHERE ${isOwn} AND cid > ${cid})`
   const isNew =
     since === undefined
       ? sql`1`
       : sql`CASE WHEN EXISTS (SELECT 1 FROM ${table} r WHERE ${isOwn} AND r.cid = seen.cid AND r.rev > ${since}) THEN 1 ELSE 0 END`
   const seen = await reader.all<{ cid: string; isNew: number }>(sql`
-    WITH RECURSIVE seen (place, cid) AS (
-      SELECT 1, ${nextAfter(sql`${cursor}`)}
-      UNION ALL SELECT place + 1, ${nextAfter(sql`seen.cid`)} FROM seen WHERE cid IS NOT NULL AND place < ${maxSeen})
+    ${skipping({ table, isOwn }, cursor, maxSeen)}
     SELECT cid, ${isNew} AS "isNew" FROM seen WHERE cid IS NOT NULL ORDER BY place`)
   const found = seen.flatMap(({ cid, isNew: one }) => (one === 1 ? [cid] : []))
   const cids = found.slice(0, limit)

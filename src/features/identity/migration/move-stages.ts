@@ -16,7 +16,7 @@ import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
-import { countBlobs, listMissing, takeBlob } from '../../data/blobs/blobs.ts'
+import { allMissing, countBlobs, takeBlob } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
@@ -30,7 +30,6 @@ const ARCHIVE_MILLIS = 3 * MINUTE_MILLIS
 const BLOB_MILLIS = MINUTE_MILLIS
 /** Tries of an archive, or of one blob, that arrives damaged or not at all. */
 const MAX_TRIES = 3
-const PAGE_BLOBS = 100
 /** How long the old server may be away before its account is left to the holder. */
 const FAREWELL_MILLIS = DAY_MILLIS
 
@@ -86,12 +85,9 @@ async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
 
 async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveState>> {
   const { did } = move
-  const cursor = move.blobsAfter
-  for (;;) {
-    const missing = await listMissing(ctx.db, { did, cursor, limit: PAGE_BLOBS })
-    if (missing.length === 0) return { stage: 'preferences' }
-    if (host === null) return withoutMissing(ctx, did)
+  for await (const missing of allMissing(ctx.db, did, move.blobsAfter)) {
     for (const { cid } of missing) {
+      if (host === null) return withoutMissing(ctx, did)
       pause()
       try {
         await fetchBlob(ctx, did, cid, host)
@@ -107,6 +103,7 @@ async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveS
       }
     }
   }
+  return { stage: 'preferences' }
 }
 
 const lost = ({ blobsLost }: Move, cid: string): Partial<MoveState> => ({ blobsAfter: cid, blobsLost: blobsLost + 1 })
