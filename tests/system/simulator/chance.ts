@@ -35,40 +35,65 @@ export function generateKeyPairSync(
   }
 }
 
+/** Keys by their bytes: every server of a world opens the same ones. */
+const opened = new Map<string, real.KeyObject>()
+const MAX_OPENED = 1000
+
+function openedOnce(given: { key: unknown }, open: () => real.KeyObject): real.KeyObject {
+  const { key } = given
+  const name = Buffer.isBuffer(key) ? key.toString('latin1') : null
+  const known = name === null ? undefined : opened.get(name)
+  if (known !== undefined) return known
+  const made = open()
+  if (opened.size >= MAX_OPENED) opened.clear()
+  if (name !== null) opened.set(name, made)
+  return made
+}
+
+export const createPrivateKey = (given: real.JsonWebKeyInput): real.KeyObject =>
+  openedOnce(given, () => real.createPrivateKey(given))
+export const createPublicKey = (given: real.JsonWebKeyInput): real.KeyObject =>
+  openedOnce(given, () => real.createPublicKey(given))
+
 /** The order of the curve P-256. */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 const WORD_BYTES = 32
 
-interface Parts {
-  d?: string
-  crv?: string
+const numberOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
+const bytesOf = (number: bigint): Buffer => Buffer.from(number.toString(16).padStart(2 * WORD_BYTES, '0'), 'hex')
+
+/** The number that every signature is made with. Whoever sees two learns the keys, which are nobody's here. */
+const ONCE = numberOf(real.createHash('sha256').update('once').digest())
+const INVERSE = inverse(ONCE)
+const R = rOf(ONCE)
+
+function rOf(once: bigint): bigint {
+  const curve = real.createECDH('prime256v1')
+  curve.setPrivateKey(bytesOf(once))
+  return numberOf(curve.getPublicKey().subarray(1, 1 + WORD_BYTES)) % ORDER
 }
 
-const parts = new WeakMap<real.KeyObject, Parts>()
+const scalars = new WeakMap<real.KeyObject, bigint | null>()
 
-function partsOf(key: real.KeyObject): Parts {
-  let known = parts.get(key)
-  if (known === undefined) parts.set(key, (known = key.export({ format: 'jwk' })))
+/** The scalar of a key of P-256; null for another key. */
+function scalarOf(key: real.KeyObject): bigint | null {
+  let known = scalars.get(key)
+  if (known === undefined) {
+    const { d, crv } = key.export({ format: 'jwk' })
+    scalars.set(key, (known = crv === 'P-256' ? numberOf(Buffer.from(d!, 'base64url')) : null))
+  }
   return known
 }
 
 /** A signature of P-256 that is the same whenever it is made of the same. */
 export function sign(algorithm: string, message: Uint8Array, options: real.SignKeyObjectInput): Uint8Array {
-  const { d, crv } = partsOf(options.key)
-  if (crv !== 'P-256') return real.sign(algorithm, message, options)
+  const scalar = scalarOf(options.key)
+  if (scalar === null) return real.sign(algorithm, message, options)
   const digest = real.createHash('sha256').update(message).digest()
-  const key = Buffer.from(d!, 'base64url')
-  const once = (numberOf(real.createHash('sha512').update(key).update(digest).digest()) % (ORDER - 1n)) + 1n
-  const curve = real.createECDH('prime256v1')
-  curve.setPrivateKey(bytesOf(once))
-  const r = numberOf(curve.getPublicKey().subarray(1, 1 + WORD_BYTES)) % ORDER
-  const s = (inverse(once) * (numberOf(digest) + r * numberOf(key))) % ORDER
+  const s = (INVERSE * (numberOf(digest) + R * scalar)) % ORDER
   // Of the two that verify, the network takes the lower one.
-  return new Uint8Array(Buffer.concat([bytesOf(r), bytesOf(s > ORDER / 2n ? ORDER - s : s)]))
+  return new Uint8Array(Buffer.concat([bytesOf(R), bytesOf(s > ORDER / 2n ? ORDER - s : s)]))
 }
-
-const numberOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
-const bytesOf = (number: bigint): Buffer => Buffer.from(number.toString(16).padStart(2 * WORD_BYTES, '0'), 'hex')
 
 /** Modulo the order of the curve. */
 function inverse(number: bigint): bigint {

@@ -369,6 +369,13 @@ export class PostgresServer {
     return found
   }
 
+  /** Whether another session has a lock of a transaction, or waits for one. */
+  mayBlock(session: Session): boolean {
+    for (const other of this.sessions)
+      if (other !== session && (other.transactionLocks.size > 0 || other.blockedSince !== null)) return true
+    return false
+  }
+
   #lockAt(key: string): Lock {
     let lock = this.#locks.get(key)
     if (lock === undefined) this.#locks.set(key, (lock = { holders: new Map(), waiting: [] }))

@@ -48,8 +48,12 @@ const key = (value: unknown) => `advisory ${String(value)}`
 /** Advisory locks on hashes of texts. */
 const hashed = (text: unknown) => key(`hash of ${String(text)}`)
 
-const rows = (list: Record<string, unknown>[], command = 'SELECT'): Answer =>
-  Object.assign(list, { count: list.length, command })
+function rows(list: Record<string, unknown>[], command = 'SELECT'): Answer {
+  const answer = list as Answer
+  answer.count = list.length
+  answer.command = command
+  return answer
+}
 
 const specials: readonly (readonly [string, (call: Call) => Answer])[] = [
   // First, because it contains the text of others.
@@ -368,6 +372,8 @@ export const identityOf = ({ timelineId }: PostgresServer): string =>
 
 interface Translation {
   text: string
+  /** The first word. */
+  command: string
   isRead: boolean
   hasRows: boolean
   /** What is bound after the values of the statement. */
@@ -422,6 +428,7 @@ function translated(text: string, count: number): Translation {
   if (foreign !== null) throw new Error(`the simulator does not know ${foreign[0]} in: ${text}`)
   const made = {
     text: sqlite,
+    command: /^\s*(\w+)/.exec(text)![1]!.toUpperCase(),
     isRead: /^\s*(?:SELECT|VALUES)\b/.test(text),
     hasRows: /^\s*SELECT\b/.test(text) || /\bRETURNING\b/.test(text),
     extra,
@@ -436,42 +443,39 @@ function translated(text: string, count: number): Translation {
 /** A statement that SQLite can run. */
 function plain({ server, session, transaction, text, values }: Call): Answer {
   const statement = translated(text, values.length)
-  const bound = [
-    ...values,
-    ...statement.extra.map(
-      (what) =>
-        ({ now: server.wallMillis, pid: session.pid, timeline: String(server.timelineId).padStart(8, '0') })[what],
-    ),
-  ] as SQLQueryBindings[]
+  const bound = (
+    statement.extra.length === 0 ? values : [...values, ...statement.extra.map((what) => extras[what](server, session))]
+  ) as SQLQueryBindings[]
   const storage = storageOf(server, transaction)
   if (statement.isRead) {
     storage.show(transaction.isSnapshot ? null : transaction.changes.hasChanged ? transaction.changes : null)
     return finished(rows(attempt(() => storage.all(statement.text, bound))), statement)
   }
   if (transaction.isSnapshot) throw new SqlFault('25006', 'cannot execute a change in a read-only transaction')
-  if (server.isFull && /^\s*(?:INSERT|WITH)\b/.test(text) && server.timeline.happens(0.7))
+  const { command } = statement
+  if (server.isFull && (command === 'INSERT' || command === 'WITH') && server.timeline.happens(0.7))
     throw new SqlFault('53100', 'could not extend file: No space left on device')
   server.identify(transaction)
   const { changes } = transaction
   storage.show(changes)
   if (statement.lease) server.lock(session, `lease ${String(values[0])}`, 'exclusive', 'transaction')
-  storage.beginStatement()
-  const hadChanged = changes.hasChanged
+  // Nobody makes it wait, and SQLite undoes a statement that fails.
+  const mayWait = server.mayBlock(session)
+  if (mayWait) storage.beginStatement()
   try {
-    changes.hasChanged = true
-    const command = /^\s*(\w+)/.exec(text)![1]!.toUpperCase()
-    const answer = attempt(() =>
-      statement.hasRows
-        ? rows(storage.all(statement.text, bound), command)
-        : answerOf(command, storage.run(statement.text, bound)),
+    const found = attempt(() =>
+      statement.hasRows ? storage.all(statement.text, bound) : storage.run(statement.text, bound),
     )
-    for (const touch of storage.newTouches()) server.lock(session, `row ${touch}`, 'exclusive', 'transaction')
-    storage.endStatement()
-    if (!hadChanged && answer.count === 0) changes.hasChanged = hadChanged
+    const touches = storage.newTouches()
+    const answer = found === undefined ? answerOf(command, touches.changes) : rows(found, command)
+    for (const lock of touches.locks) server.lock(session, `row ${lock}`, 'exclusive', 'transaction')
+    if (mayWait) storage.endStatement()
+    storage.keep(changes, touches)
+    if (answer.count > 0) changes.hasChanged = true
     return finished(answer, statement)
   } catch (error) {
-    storage.undoStatement()
-    changes.hasChanged = hadChanged
+    if (mayWait) storage.undoStatement()
+    else if (error instanceof Blocked) throw new Error('a statement waits that nobody makes wait', { cause: error })
     if (!(error instanceof SqlFault) || error.errno !== '23505') throw error
     // Somebody else may be about to delete the row that is in the way: PostgreSQL waits for the end of that.
     const [, table = ''] = /failed: (\w+)\./.exec(error.message) ?? []
@@ -481,6 +485,12 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
     )
     throw others.length === 0 ? error : new Blocked(new Set(others))
   }
+}
+
+const extras: Readonly<Record<Translation['extra'][number], (server: PostgresServer, session: Session) => unknown>> = {
+  now: (server) => server.wallMillis,
+  pid: (_, session) => session.pid,
+  timeline: (server) => String(server.timelineId).padStart(8, '0'),
 }
 
 function storageOf(server: PostgresServer, transaction: Transaction): Storage {

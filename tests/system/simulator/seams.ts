@@ -78,6 +78,12 @@ const seams: readonly Patch[] = [
     put: `import type { BucketOptions, Content } from './bucket-wire.ts'\nimport { Store } from '${import.meta.dir}/bucket.ts'`,
   },
   {
+    // What the system has mounted.
+    path: 'src/platform/files/network-share.ts',
+    find: 'function mounts(): Mount[] {\n',
+    put: 'function mounts(): Mount[] {\n  return []\n',
+  },
+  {
     path: 'src/platform/secrets/argon2.ts',
     find: 'const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)',
     put: `const compute: Compute = async (password, salt) => new Uint8Array(new Bun.SHA256().update(password).update(salt).digest())`,
@@ -230,6 +236,8 @@ function replaceGlobals(): void {
     clearImmediate: clear,
   })
   performance.now = monotonic
+  // A node is infinitely fast.
+  process.threadCpuUsage = () => ({ user: 0, system: 0 })
   Date.now = wallMillis
   globalThis.Date = new Proxy(Date, {
     construct: (target, given) => (given.length === 0 ? new target(wallMillis()) : Reflect.construct(target, given)),

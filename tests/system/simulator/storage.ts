@@ -25,18 +25,39 @@ interface Table {
 
 /** A row as a transaction has left it; null if it has deleted it. */
 interface Image {
+  name: string
   table: Table
-  key: unknown[]
+  key: SQLQueryBindings[]
   values: SQLQueryBindings[] | null
+}
+
+/** A row that a transaction has touched. */
+interface Touched {
+  table: Table
+  key: SQLQueryBindings[]
 }
 
 /** The changes of a transaction. */
 export class Changes {
-  /** Rows, as of the last time that its state was taken out. */
-  images = new Map<string, Image>()
+  /** Rows that it has changed, by the names of their locks. */
+  readonly touched = new Map<string, Touched>()
+  /** The same rows, as of the last time that its state was taken out. */
+  images: readonly Image[] = []
   /** The same, as of its savepoint. */
-  saved: Map<string, Image> | null = null
+  saved: readonly Image[] | null = null
   hasChanged = false
+}
+
+/** Tables whose changes somebody looks at. */
+const watched: ReadonlySet<string> = new Set(['repo', 'repo_seq', 'unnumbered_event'])
+
+/** What a statement has touched. */
+export interface Touches {
+  rows: readonly Touch[]
+  /** Their names as locks. */
+  locks: readonly string[]
+  /** How many rows it has changed, without those of triggers. */
+  changes: number
 }
 
 /** A row that a commit has changed, for those who look on. */
@@ -48,6 +69,8 @@ export interface Changed {
 
 interface Touch {
   at: number
+  /** How many rows the statement before has changed, without those of triggers. */
+  changes: number
   t: number
   k1: unknown
   k2: unknown
@@ -161,10 +184,8 @@ export class Storage {
     return this.prepared(text).all(...values) as Row[]
   }
 
-  /** Returns how many rows were changed, without those of triggers. */
-  run(text: string, values: readonly SQLQueryBindings[] = []): number {
+  run(text: string, values: readonly SQLQueryBindings[] = []): void {
     this.prepared(text).run(...values)
-    return (this.prepared('SELECT changes() AS changes').get() as { changes: number }).changes
   }
 
   begin(): void {
@@ -182,15 +203,16 @@ export class Storage {
   show(changes: Changes | null): void {
     if (this.#shown === changes) return
     if (this.#shown !== null) {
-      if (this.#shown.hasChanged) this.#shown.images = this.#taken()
+      if (this.#shown.hasChanged) this.#shown.images = this.#taken(this.#shown)
       this.#hide()
     }
     if (changes === null) return
     this.command('SAVEPOINT shown')
     this.#shown = changes
+    const isPut = changes.hasChanged || changes.saved !== null
     if (changes.saved !== null) this.#put(changes.saved)
     if (changes.hasChanged) this.#put(changes.images)
-    this.#touched = this.#lastTouch()
+    this.#touched = isPut ? this.#lastTouch() : 0
   }
 
   #hide(): void {
@@ -203,36 +225,39 @@ export class Storage {
     return (this.prepared('SELECT coalesce(max(at), 0) AS last FROM sim_touched').get() as { last: number }).last
   }
 
-  #put(images: ReadonlyMap<string, Image>): void {
-    for (const { table, key } of images.values()) this.prepared(table.delete).run(...(key as SQLQueryBindings[]))
-    for (const { table, values } of images.values()) if (values !== null) this.prepared(table.insert).run(...values)
+  #put(images: readonly Image[]): void {
+    for (const { table, key } of images) this.prepared(table.delete).run(...key)
+    for (const { table, values } of images) if (values !== null) this.prepared(table.insert).run(...values)
   }
 
   /** The rows that the transaction has changed whose state is shown. */
-  #taken(): Map<string, Image> {
-    const images = new Map<string, Image>()
-    for (const touch of this.all(
-      `SELECT DISTINCT t, k1, k2, k3, k4 FROM sim_touched WHERE t < ${INDEXES}`,
-    ) as unknown as Touch[]) {
-      const table = this.#tables[touch.t]!
-      const key = KEYS.slice(0, table.key.length).map((name) => touch[name])
-      const row = this.prepared(table.select).get(...(key as SQLQueryBindings[])) as Row | null
-      images.set(lockOf(touch), {
-        table,
-        key,
-        values: row === null ? null : table.columns.map((column) => row[column] as SQLQueryBindings),
-      })
-    }
-    return images
+  #taken({ touched }: Changes): Image[] {
+    return Array.from(touched, ([name, { table, key }]) => {
+      const row = this.#row(table, key)
+      return { name, table, key, values: row && table.columns.map((column) => row[column] as SQLQueryBindings) }
+    })
   }
 
-  /** What the statements since the last call have touched, as names of locks. */
-  newTouches(): string[] {
-    const rows = this.all('SELECT at, t, k1, k2, k3, k4 FROM sim_touched WHERE at > ?1', [
+  #row(table: Table, key: SQLQueryBindings[]): Row | null {
+    return this.prepared(table.select).get(...key) as Row | null
+  }
+
+  /** What the statement before has touched. */
+  newTouches(): Touches {
+    const rows = this.all('SELECT changes() AS changes, * FROM sim_touched WHERE at > ?1', [
       this.#touched,
     ]) as unknown as Touch[]
+    return { rows, locks: rows.map(lockOf), changes: rows[0]?.changes ?? 0 }
+  }
+
+  /** The statement is done, with what it has touched. */
+  keep({ touched }: Changes, { rows, locks }: Touches): void {
     if (rows.length > 0) this.#touched = rows.at(-1)!.at
-    return rows.map(lockOf)
+    rows.forEach((touch, i) => {
+      if (touch.t >= INDEXES) return
+      const table = this.#tables[touch.t]!
+      touched.set(locks[i]!, { table, key: KEYS.slice(0, table.key.length).map((name) => touch[name]) as never })
+    })
   }
 
   beginStatement(): void {
@@ -243,25 +268,25 @@ export class Storage {
     this.command('RELEASE statement')
   }
 
-  /** The statement fails, or waits and runs again: what it touches then is new. */
+  /** The statement waits and runs again, or a part of it has failed: what it touches then is new. */
   undoStatement(): void {
     this.command('ROLLBACK TO statement')
     this.command('RELEASE statement')
-    this.#touched = this.#lastTouch()
   }
 
   savepoint(changes: Changes): void {
     this.show(changes)
-    if (changes.hasChanged) changes.saved = this.#taken()
-    else changes.saved = new Map()
+    changes.saved = changes.hasChanged ? this.#taken(changes) : []
   }
 
   rollBackToSavepoint(changes: Changes): void {
     if (this.#shown === changes) this.#hide()
-    changes.images = new Map(changes.saved ?? [])
-    changes.hasChanged = changes.images.size > 0
+    changes.images = changes.saved ?? []
+    changes.hasChanged = changes.images.length > 0
+    changes.touched.clear()
+    for (const { name, table, key } of changes.images) changes.touched.set(name, { table, key })
     // What is shown next begins from the images.
-    if (changes.saved !== null) changes.saved = new Map()
+    if (changes.saved !== null) changes.saved = []
   }
 
   release(changes: Changes): void {
@@ -269,13 +294,12 @@ export class Storage {
     changes.saved = null
   }
 
-  /** Make the changes of a transaction the committed state. Returns what has changed. */
+  /** Make the changes of a transaction the committed state. Returns what has changed in tables that are watched. */
   commit(changes: Changes): Changed[] {
     this.show(changes)
-    const changed = [...this.#taken().values()].map(({ table, key, values }): Changed => {
-      const row = values === null ? null : Object.fromEntries(table.columns.map((column, i) => [column, values[i]]))
-      return { table: table.name, key, row }
-    })
+    const changed: Changed[] = []
+    for (const { table, key } of changes.touched.values())
+      if (watched.has(table.name)) changed.push({ table: table.name, key, row: this.#row(table, key) })
     this.command('DELETE FROM sim_touched')
     this.command('RELEASE shown')
     this.#shown = null
