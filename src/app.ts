@@ -30,6 +30,7 @@ import { LoopWatch } from './platform/running/loop-watch.ts'
 import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
+import { perList } from './base/per-list.ts'
 import { Signal } from './base/signal.ts'
 import type { Cluster } from './platform/database/database.ts'
 import { inDatabaseWords } from './platform/database/database-words.ts'
@@ -350,13 +351,15 @@ function plugIn(ctx: Context): Plugged {
 
 const activeFeatures = (ctx: Context): Feature[] => features.filter((feature) => feature.enabled?.(ctx) ?? true)
 
-const endpointsOf = (some: readonly Feature[]): Endpoint[] => some.flatMap((feature) => feature.routes ?? [])
+const endpointsOf = perList((some: readonly Feature[]): readonly Endpoint[] =>
+  some.flatMap((feature) => feature.routes ?? []),
+)
 
 /** Returns the capabilities and endpoints that features implement, whether or not the configuration enables them. */
-export const builtBy = (some: readonly Feature[]): Built => ({
+export const builtBy = perList((some: readonly Feature[]): Built => ({
   capabilities: new Set(some.flatMap((feature) => feature.capabilities ?? [])),
   endpoints: new Set(endpointsOf(some).map(endpointName)),
-})
+}))
 
 /** Returns the endpoints that need no capability, or one that this deployment offers. */
 const offeredEndpoints = ({ capabilities }: Context, active: readonly Feature[]): Endpoint[] =>

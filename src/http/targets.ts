@@ -2,6 +2,7 @@
  * Turns declarations into targets: the steps that a request goes through once its path is known. `endpoint.ts` gives
  * their order.
  */
+import { perList } from '../base/per-list.ts'
 import type { LimitName } from '../platform/running/limits.ts'
 import {
   decodeParams,
@@ -67,7 +68,8 @@ export function pathOf(url: string): string {
 /** Metric label of any path without an endpoint: clients must not be able to create labels. */
 const UNMATCHED = 'unmatched'
 
-export function targetsOf(endpoints: readonly Endpoint[]): Targets {
+/** They are the same for every server with the same endpoints. */
+export const targetsOf = perList((endpoints: readonly Endpoint[]): Targets => {
   const methodTargets = new Map<string, MethodTarget>()
   const routes = new PathTable<Target>()
   const fallback = endpoints.find((endpoint) => endpoint.kind === 'fallback') ?? null
@@ -93,7 +95,7 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
     })
   })
   return { methods: methodTargets, routes, unserved, nowhere }
-}
+})
 
 type CallLimits = readonly CallLimit<unknown>[]
 

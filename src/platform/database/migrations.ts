@@ -62,8 +62,9 @@ export async function migrate(
   refuseNewer(applied, migrations, isShared)
 
   const names: string[] = []
+  const done = new Set(applied.map(({ number }) => number))
   for (const migration of migrations.toSorted((a, b) => a.number - b.number)) {
-    if (applied.some(({ number }) => number === migration.number)) continue
+    if (done.has(migration.number)) continue
     if (await db.transaction((tx) => apply(tx, dialect, migration, now))) names.push(migration.name)
   }
   return names

@@ -35,7 +35,20 @@ const FRAME_BYTES = 4096 + 24
 const FRAME_SALTS_AT = 8
 const none = new Uint8Array()
 
-const saltsOf = (log: Uint8Array): string => Buffer.from(log.subarray(SALTS_AT, SALTS_AT + SALTS_BYTES)).toString('hex')
+/** What is read of a log at a time. */
+const WINDOW_BYTES = 32 * FRAME_BYTES
+const window = new Uint8Array(WINDOW_BYTES)
+
+const textOf = (bytes: Uint8Array, at: number): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset + at, SALTS_BYTES).toString('latin1')
+const saltsOf = (log: Uint8Array): string => (log.length < HEADER_BYTES ? '' : textOf(log, SALTS_AT))
+const frameSaltsOf = (frames: Uint8Array, at: number): string => textOf(frames, at + FRAME_SALTS_AT)
+
+/** A part of the log. */
+interface Piece {
+  at: number
+  bytes: Uint8Array
+}
 
 export class Disk {
   readonly actor = actorNamed('disk')
@@ -134,32 +147,47 @@ export class Disk {
   }
 
   /** What the log has that no flush has begun with: frames, and its header if it has started over. */
-  #added(): { at: number; bytes: Uint8Array }[] {
+  #added(): Piece[] {
     const file = openFile(`${this.path}-wal`, 'r')
     try {
-      const header = Buffer.alloc(HEADER_BYTES)
-      if (readSync(file, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return []
-      const salts = saltsOf(header)
-      if (salts === this.#foundSalts) return [{ at: 0, bytes: this.log }]
-      const added: { at: number; bytes: Uint8Array }[] = []
+      const read = (at: number) => readSync(file, window, 0, WINDOW_BYTES, at)
+      if (read(0) < HEADER_BYTES) return []
+      const salts = saltsOf(window)
+      const added: Piece[] = []
+      if (salts === this.#foundSalts) {
+        this.#addChanged(added, 0, window.subarray(0, HEADER_BYTES))
+        for (let at = HEADER_BYTES; ;) {
+          const count = read(at)
+          for (let from = 0; from < count; from += FRAME_BYTES)
+            this.#addChanged(added, at + from, window.subarray(from, Math.min(from + FRAME_BYTES, count)))
+          at += count
+          if (count < WINDOW_BYTES) return added
+        }
+      }
       if (salts !== this.#read.salts) {
         this.#read = { salts, end: HEADER_BYTES }
-        added.push({ at: 0, bytes: header })
+        added.push({ at: 0, bytes: window.slice(0, HEADER_BYTES) })
       }
       for (;;) {
-        const bytes = Buffer.alloc(FRAME_BYTES)
-        const { end: at } = this.#read
-        const isWhole = readSync(file, bytes, 0, FRAME_BYTES, at) === FRAME_BYTES
-        if (!isWhole || bytes.toString('hex', FRAME_SALTS_AT, FRAME_SALTS_AT + SALTS_BYTES) !== salts) return added
-        added.push({ at, bytes })
-        this.#read.end += FRAME_BYTES
+        const count = read(this.#read.end)
+        let end = 0
+        while (end + FRAME_BYTES <= count && frameSaltsOf(window, end) === salts) end += FRAME_BYTES
+        if (end > 0) added.push({ at: this.#read.end, bytes: window.slice(0, end) })
+        this.#read.end += end
+        if (end < WINDOW_BYTES) return added
       }
     } finally {
       closeFile(file)
     }
   }
 
-  #store(added: readonly { at: number; bytes: Uint8Array }[]): void {
+  /** Add a part of the log unless it is on the disk for certain. */
+  #addChanged(added: Piece[], at: number, bytes: Uint8Array): void {
+    const known = this.#durable.subarray(at, at + bytes.length)
+    if (Buffer.compare(bytes, known) !== 0) added.push({ at, bytes: bytes.slice() })
+  }
+
+  #store(added: readonly Piece[]): void {
     const end = Math.max(0, ...added.map(({ at, bytes }) => at + bytes.length))
     if (end > this.#durable.length) {
       const longer = new Uint8Array(2 * end)
