@@ -17,6 +17,7 @@ const searches: Readonly<Record<string, string>> = {
   'features/agents/agents/agent-admin-routes.ts: trustedIssuers.some(': 'the issuers of the configuration',
   'features/agents/agents/issuer-keys.ts: set.filter(':
     'once for the keys that are cached, and once for those fetched anew',
+  'base/per-list.ts: one.every(': 'eight lists, once when a server starts',
   'features/data/blobs/reconcile.ts: a.every(': 'each record once',
   'features/data/blobs/blob-folder.ts: (await readdir(join(this.dir, shard.name))).filter(': 'each folder once',
   'features/data/blobs/scrubbing.ts: names.filter(': 'each page once',

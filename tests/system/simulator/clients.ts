@@ -189,9 +189,7 @@ export class Client {
     const reply = await this.#ask(node, `/xrpc/${nsid}`, { json, token: holder.token })
     const told = toldBy(reply)
     this.counts[told]++
-    // One that changes nothing has no segment: a machine that was replaced answers it until it has read the lease.
-    if (told === 'acknowledged' && reply!.body['commit'] !== undefined)
-      world.pair?.acknowledged(node, writes[0]!.begunAt)
+    if (told === 'acknowledged') world.pair?.acknowledged(node, writes[0]!.begunAt)
     const results = told === 'acknowledged' ? resultsIn(reply!.body) : []
     writes.forEach((write, i) => {
       const named = results[i]

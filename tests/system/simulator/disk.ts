@@ -10,6 +10,7 @@ import {
   closeSync as closeFile,
   copyFileSync,
   existsSync,
+  fstatSync,
   mkdirSync,
   openSync as openFile,
   readdirSync,
@@ -55,6 +56,8 @@ export class Disk {
   #number = 0
   /** What the log has on the disk for certain. */
   #durable: Uint8Array = none
+  /** The file that this is of. Another one gets the name when a machine follows and takes over. */
+  #file: number | undefined
   /** What was read of the log for flushes: up to where, while it has these salts. */
   #read = { salts: '', end: 0 }
   /** Salts of the log that the process found. What follows its last commit may look like frames. */
@@ -84,7 +87,7 @@ export class Disk {
   }
 
   get log(): Uint8Array {
-    return existsSync(`${this.path}-wal`) ? readFileSync(`${this.path}-wal`) : none
+    return existsSync(this.#logPath) ? readFileSync(this.#logPath) : none
   }
 
   #begin(log: Uint8Array): void {
@@ -92,10 +95,28 @@ export class Disk {
     this.#lookout = null
     this.#number++
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
-    if (log.length > 0) writeFileSync(`${this.path}-wal`, log)
+    if (log.length > 0) writeFileSync(this.#logPath, log)
     this.#durable = log
+    this.#file = this.#presentFile
     this.#read = { salts: '', end: 0 }
     this.#foundSalts = saltsOf(log)
+  }
+
+  get #logPath(): string {
+    return `${this.path}-wal`
+  }
+
+  get #presentFile(): number | undefined {
+    return statSync(this.#logPath, { throwIfNoEntry: false })?.ino
+  }
+
+  /** Nothing of a log is on the disk that has just got the name. */
+  #notice(file: number | undefined): void {
+    if (file === this.#file) return
+    this.#file = file
+    this.#durable = none
+    this.#read = { salts: '', end: 0 }
+    this.#foundSalts = ''
   }
 
   /** The log as the next process finds it, which opens a copy: the connections of the last one cannot be closed. */
@@ -114,6 +135,7 @@ export class Disk {
     const process = timeline.current
     timeline.schedule(timeline.between(0.5, this.flushMillis), this.actor, () => {
       if (this.path !== path || process.isDead) return
+      this.#notice(this.#presentFile)
       this.#durable = this.log
       const connection = new Database(path, { readwrite: true })
       connection.run('PRAGMA wal_checkpoint(PASSIVE)')
@@ -124,6 +146,7 @@ export class Disk {
 
   /** What was flushed, with some of the sectors that were written since. */
   #torn(written: Uint8Array): Uint8Array {
+    this.#notice(this.#presentFile)
     const { random } = this.timeline
     const image = new Uint8Array(Math.max(written.length, this.#durable.length))
     image.set(this.#durable)
@@ -135,21 +158,23 @@ export class Disk {
 
   flush(done: (error: Error | null) => void): void {
     const { timeline } = this
-    const [added, path, process] = [this.#added(), this.path, timeline.current]
+    const [added, file, process] = [this.#added(), this.#file, timeline.current]
     if (this.cutsAtFlush > 0) {
       this.cutsAtFlush--
       timeline.schedule(timeline.between(0, this.flushMillis), this.actor, () => this.onCut())
     }
     timeline.schedule(timeline.between(0.1, this.flushMillis), this.actor, () => {
-      if (this.path === path) this.#store(added)
+      this.#notice(this.#presentFile)
+      if (this.#file === file) this.#store(added)
       timeline.schedule(timeline.between(0, 0.5), process, () => done(null))
     })
   }
 
   /** What the log has that no flush has begun with: frames, and its header if it has started over. */
   #added(): Piece[] {
-    const file = openFile(`${this.path}-wal`, 'r')
+    const file = openFile(this.#logPath, 'r')
     try {
+      this.#notice(fstatSync(file).ino)
       const read = (at: number) => readSync(file, window, 0, WINDOW_BYTES, at)
       if (read(0) < HEADER_BYTES) return []
       const salts = saltsOf(window)

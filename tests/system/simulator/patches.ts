@@ -225,11 +225,22 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     patches: [
       {
         path: 'src/features/operations/backup/continuous-sending.ts',
-        find: 'if (number <= this.#sentThrough && this.#isHeld) return',
-        put: 'if (this.#isHeld) return',
+        find: 'await Promise.all([promise, commit.flushed])',
+        put: 'await commit.flushed',
       },
     ],
     found: /was told|does not have any more|following|not there/,
+  },
+  unconfirmed: {
+    what: 'a write that changes nothing is answered without a look at the lease',
+    patches: [
+      {
+        path: 'src/features/operations/backup/continuous-sending.ts',
+        find: 'if (!isConfirmed) void this.#confirm(passing)',
+        put: 'if (!isConfirmed) { passing.isConfirmed = true; this.#letPass() }',
+      },
+    ],
+    found: /acknowledges a write that was asked for after/,
   },
   'lost-epoch': {
     what: 'segments that are made before the lease was seen again are of no epoch',
