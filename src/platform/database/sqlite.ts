@@ -489,6 +489,8 @@ class WriterQueue {
   shown: Snapshot | null = null
   /** The ends of those that wait for the gate, oldest first. None rejects. */
   readonly #unsettled: Promise<void>[] = []
+  /** Those that have failed for a reason that may be a commit which waits for the gate. */
+  readonly #failing = new Set<Waiting>()
   /** Why nothing passes the gate any more. */
   #end: { error: unknown } | null = null
   #isLogLong = false
@@ -627,7 +629,7 @@ class WriterQueue {
       if (connection.inTransaction) writer.command('ROLLBACK')
       if (members.length === 0) coming.shift()?.reject(error)
       this.#waiting.unshift(...coming)
-      for (const { waiting } of members) waiting.reject(error)
+      for (const { waiting } of members) this.#fail(waiting, error)
       return
     }
     this.#acknowledge(members, this.#afterCommit)
@@ -642,6 +644,17 @@ class WriterQueue {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
     }
+  }
+
+  /** The reason may be a commit that waits for the gate, which nothing has shown yet. */
+  #fail(waiting: Waiting, error: unknown): void {
+    const before = this.#unsettled.at(-1)
+    if (before === undefined) return waiting.reject(error)
+    this.#failing.add(waiting)
+    void before.then(() => {
+      this.#failing.delete(waiting)
+      waiting.reject(this.#end?.error ?? error)
+    })
   }
 
   #noteFault(error: unknown): void {
@@ -691,6 +704,7 @@ class WriterQueue {
     const flushed = this.#log.sync()
     const refuse = (error: Error) => {
       for (const { waiting } of members) waiting.reject(error)
+      for (const waiting of this.#failing) waiting.reject(error)
       for (const waiting of this.#waiting.splice(0)) waiting.reject(error)
     }
     const passed = gate.pass({ flushed, state: state.reader, refuse })

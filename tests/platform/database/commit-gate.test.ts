@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { sql, type Database, type Reader } from '../../../src/platform/database/database.ts'
 import type { GatedCommit } from '../../../src/platform/database/log-follower.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
-import { until } from '../../support/until.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 
 let folder: string
 let path: string
@@ -83,6 +83,27 @@ test('the next commits are made while the first waits, and each is seen once it 
   waiting[2]!.resolve()
   await until(() => three.end === 'done')
   expect(await seen()).toEqual(everywhere('one', 'three', 'two'))
+})
+
+test.each([
+  ['passes', 'taken'],
+  ['never passes', 'the bucket is lost'],
+  ['is refused', 'the bucket is slow'],
+])('a refusal because of a commit that waits is told once that %s', async (outcome, told) => {
+  await add('one')
+  let end = 'waits'
+  const other = db.transaction(async (tx) => {
+    if ((await namesIn(tx)).includes('one')) throw new Error('taken')
+  })
+  const ended = other.catch((error: Error) => (end = error.message))
+  await db.snapshot(namesIn)
+  await eventLoopTurns(10)
+  expect(end).toBe('waits')
+  if (outcome === 'passes') waiting[0]!.resolve()
+  if (outcome === 'never passes') waiting[0]!.reject(new Error(told))
+  if (outcome === 'is refused') waiting[0]!.refuse(new Error(told))
+  await ended
+  expect(end).toBe(told)
 })
 
 test('a reader keeps its state while commits pass', async () => {
