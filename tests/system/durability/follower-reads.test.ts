@@ -11,6 +11,7 @@ import { basic, bearer, raw, request, type Answer } from '../../support/clients/
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { lastingPort } from '../../support/ports.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import { beginProgram, runProgram, type StartingServer } from '../../support/servers/program.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
 import { COLLECTION, StormAccount } from './storm.ts'
@@ -308,6 +309,52 @@ test(
     for (const { status, body, headers } of answers.slice(40)) {
       expect([status, body.error]).toEqual([429, 'RateLimitExceeded'])
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(5)
+    }
+  },
+  MAX_MILLIS,
+)
+
+test(
+  'blobs in a bucket are read at it while a public record has them; those in a folder are left to the server',
+  async () => {
+    await using bucket = await startBucket()
+    const { primary } = bucket
+    for (const [env, expected] of [
+      [
+        {
+          SERVICE_BLOBS_STORE: 's3',
+          SERVICE_BLOBS_S3_BUCKET: primary.s3Bucket,
+          SERVICE_BLOBS_S3_ENDPOINT: primary.s3Endpoint,
+          SERVICE_BLOBS_S3_ACCESS_KEY_ID: primary.s3AccessKeyId,
+          SERVICE_BLOBS_S3_SECRET_ACCESS_KEY: primary.s3SecretAccessKey.reveal(),
+          SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
+        },
+        200,
+      ],
+      [{}, 503],
+    ] as const) {
+      await using there = await twoMachines(env)
+      const { first, second } = there
+      const { did, token, call } = await signUp(first, 'alice')
+      const { body } = await request(`${first.url}/xrpc/com.atproto.repo.uploadBlob`, {
+        method: 'POST',
+        body: 'a text in a blob',
+        headers: { 'content-type': 'text/plain', ...bearer(token) },
+      })
+      const place = { repo: did, collection: COLLECTION, rkey: 'one' }
+      await call('com.atproto.repo.putRecord', { ...place, record: { $type: COLLECTION, blob: body.blob } })
+      second.begin('follow', '--dev', '--answer-reads')
+      await answersReads(second)
+      const path = `/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${body.blob.ref.$link}`
+      expect(await first.get(path)).toMatchObject({ status: 200, body: 'a text in a blob' })
+      const { status, body: blob, headers } = await second.get(path)
+      expect([status, blob === 'a text in a blob', headers.has('age')]).toEqual([
+        expected,
+        expected === 200,
+        expected === 200,
+      ])
+      await call('com.atproto.repo.deleteRecord', place)
+      await until(async () => (await second.get(path)).status === 503)
     }
   },
   MAX_MILLIS,
