@@ -291,6 +291,29 @@ test.each([0, 600])(
   },
 )
 
+test('a machine that was replaced tells no relay that its cursor is in the future', async () => {
+  await using bucket = await startBucket()
+  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'before')
+  const answerTo = async (cursor: number): Promise<string> => {
+    const socket = new WebSocket(
+      `${pds.url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos?cursor=${cursor}`,
+    )
+    const { promise, resolve } = Promise.withResolvers<string>()
+    socket.onclose = ({ reason }) => resolve(reason)
+    return promise
+  }
+  expect(await answerTo(1000)).toBe('FutureCursor')
+  const other = await machine(backup, blobMirror)
+  await followOnce(other.begin())
+  await other.begin().promote()
+  expect(await answerTo(1000)).not.toContain('FutureCursor')
+})
+
 test('a machine that is far behind asks for several segments at a time', async () => {
   await using server = await keptInBucket()
   const { bucket, backup, blobMirror, pds, alice } = server

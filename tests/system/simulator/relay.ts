@@ -12,7 +12,7 @@ export class Relay {
   constructor(readonly world: World) {}
 
   get hasAll(): boolean {
-    return this.cursor >= this.world.watch.head
+    return this.cursor >= this.world.watch.newest
   }
 
   start(): void {

@@ -52,6 +52,8 @@ export class Watch {
   readonly #acknowledged: { did: string; rev: string; cid: string; by: string }[] = []
   readonly #handles = new Map<string, { did: string; by: string }>()
   head: number
+  /** Newest event: the head may be that of a gap that a failover has left. */
+  newest: number
   numbered = 0
   signIns = 0
   /** The newest number when the world began. */
@@ -68,7 +70,7 @@ export class Watch {
     this.ledger = new Ledger(world.seed)
     const { server } = world
     server.onCommit = (committed) => this.#committed(committed)
-    this.head = this.#start = this.#seen = this.#headInDatabase()
+    this.newest = this.head = this.#start = this.#seen = this.#headInDatabase()
     if (this.head === 0) return
     for (const { did, rev, data } of world.rows<{ did: string; rev: string; data: Uint8Array }>(
       'SELECT did, rev, data FROM repo',
@@ -83,7 +85,7 @@ export class Watch {
   /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
   get isAtRest(): boolean {
     if (this.#unnumbered.size > 0) return false
-    if (this.world.disk !== null) this.head = this.#headInDatabase()
+    if (this.world.disk !== null) this.newest = this.head = this.#headInDatabase()
     const living = this.#living()
     const { pair } = this.world
     return this.world
@@ -172,7 +174,7 @@ export class Watch {
       // After a failover, nodes leave a gap above what they had sent.
       if (seq !== this.head + 1 && (this.#failovers === 0 || seq <= this.head))
         world.fail(`${node} numbers an event ${seq} after ${this.head}`)
-      this.head = Math.max(this.head, seq)
+      this.newest = this.head = Math.max(this.head, seq)
       this.numbered++
       this.#log.set(seq, { did, digest })
       const event = gone.shift()
@@ -292,6 +294,7 @@ export class Watch {
         this.#lost.set(seq, event)
       }
     this.head = head
+    this.newest = Math.max(this.#start, ...this.#log.keys())
     this.#failovers++
     ledger.forgetPromises(since)
     this.#expected.length = 0

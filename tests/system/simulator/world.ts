@@ -526,7 +526,7 @@ export class World {
     const waiting = this.clients.filter(({ isDone }) => !isDone).map(({ name }) => name)
     if (waiting.length > 0) return `${waiting.join(', ')} still waits`
     if (!this.watch.isAtRest) return this.watch.unrest
-    return `the relay is at ${this.relay.cursor}, and the log at ${this.watch.head}`
+    return `the relay is at ${this.relay.cursor}, and the log at ${this.watch.newest}`
   }
 
   /** Rows of the committed state. */

@@ -180,7 +180,7 @@ export class Outbox implements SocketHandler {
 
 const isFull = (socket: Socket) => socket.bufferedBytes() > HIGH_WATER_BYTES
 
-async function startOf({ db }: Context, params: URLSearchParams): Promise<Start> {
+async function startOf({ config, db }: Context, params: URLSearchParams): Promise<Start> {
   const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)
   if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
   const { cursor: wanted } = decoded.value as { cursor?: number }
@@ -189,6 +189,10 @@ async function startOf({ db }: Context, params: URLSearchParams): Promise<Start>
   if (wanted === undefined) return { ok: true, cursor: head, head, isOutdated: false }
   // A cursor below the first number asks for everything that is retained.
   const cursor = Math.max(wanted, 0)
-  if (cursor > head) return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
+  if (cursor > head) {
+    // A machine that another one has replaced lacks what that one has sent. A commit shows whether there is one.
+    if (config.backup.continuous !== null) await db.transaction(async () => {})
+    return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
+  }
   return { ok: true, cursor, head, isOutdated: cursor < (await prunedThrough(db)) }
 }
