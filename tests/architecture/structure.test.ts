@@ -304,3 +304,11 @@ test('constants are written in one way: SCREAMING_CASE for a number or a text, c
   )
   expect(faults).toEqual([])
 })
+
+test('what formats or splits texts is made when it is first used: each takes milliseconds of the start', () => {
+  const atTheStart = sources
+    // Loaded by the commands that need it.
+    .filter(({ path, text }) => !path.startsWith('agent-client/') && /^(export )?const \w+ = new Intl\./m.test(text))
+    .map(({ path }) => path)
+  expect(atTheStart).toEqual([])
+})

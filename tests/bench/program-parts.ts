@@ -22,7 +22,7 @@ const MEBIBYTE = 1024 ** 2
 
 /** Loaded at the start; then those that are loaded when they are first used. */
 const libraries = [
-  ['elysia', '@sinclair/typebox', 'prom-client/lib/histogram', 'qr', 'smol-toml', '@atproto/syntax'],
+  ['elysia', '@sinclair/typebox', 'prom-client/lib/histogram', 'smol-toml', '@atproto/syntax'],
   [
     '@atproto/oauth-scopes',
     '@atproto/oauth-types',
@@ -33,6 +33,7 @@ const libraries = [
     '@modelcontextprotocol/sdk/client/index.js',
     'nodemailer',
     'file-type',
+    'qr',
     'jose',
     'age-encryption',
   ],

@@ -402,7 +402,8 @@ function lengthFault(
   return null
 }
 
-const segmenter = new Intl.Segmenter()
+/** Made on first use: it takes milliseconds of the start. */
+let segmenter: Intl.Segmenter | null = null
 
 /** Any character of ASCII is one, except in a line break of two. */
 const isPlain = (text: string): boolean => /^[^\r\u0080-\uffff]*$/.test(text)
@@ -411,6 +412,7 @@ function graphemeCount(text: string, run: Run): number {
   if (isPlain(text)) return text.length
   spend(run, SPLITTING_STEPS)
   let count = 0
+  segmenter ??= new Intl.Segmenter()
   for (const _ of segmenter.segment(text)) count++
   return count
 }

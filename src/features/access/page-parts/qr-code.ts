@@ -1,4 +1,3 @@
-import encodeQR from 'qr'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 
 /** Modules of white around a QR code, without which readers do not find it. */
@@ -8,6 +7,8 @@ const QUIET_ZONE = 4
  * Dark on white whatever the page looks like, because readers expect it. Runs of dark modules are one rectangle each.
  */
 export function qrCode(text: string, label: Wording): Html {
+  // Loaded here, because it takes milliseconds of the start.
+  const { encodeQR } = require('qr') as typeof import('qr')
   const rows = encodeQR(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
   const path = rows
     .flatMap((row, y) =>
