@@ -1,8 +1,8 @@
 /**
  * Prints the test files that depend on the database of the suite, for `npm run test:postgres`: those whose imports
  * reach `support/servers/suite.ts`, which alone reads `TEST_DATABASE`. All others (unit tests, tests of the executable
- * and its commands, and tests that bring a PostgreSQL server of their own) do the same on any database, and run once,
- * in `npm test`.
+ * and its commands, tests of servers on a file, and tests that bring a PostgreSQL server of their own) do the same on
+ * any database, and run once, in `npm test`.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'

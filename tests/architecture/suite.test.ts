@@ -5,14 +5,24 @@ import { expect, test } from 'bun:test'
 import { testsOnDatabase } from '../on-database.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-const SUITE = 'tests/support/servers/suite.ts'
+/** The module that reads a variable. */
+const READERS = {
+  TEST_DATABASE: 'tests/support/servers/suite.ts',
+  TEST_BLOBS: 'tests/support/servers/suite-parts.ts',
+  TEST_READERS: 'tests/support/servers/suite-parts.ts',
+}
 
 test('the environment says in one module what the suite runs on', () => {
-  const faults = [...new Bun.Glob('{src,tests}/**/*.ts').scanSync({ cwd: ROOT })]
-    .filter(
-      (path) => path !== SUITE && /\benv\W+TEST_(?:DATABASE|BLOBS)\b/.test(readFileSync(join(ROOT, path), 'utf8')),
-    )
-    .map((path) => `${path} reads it too. Import it from ${SUITE}: the PostgreSQL run leaves out files that do not`)
+  const faults = Object.entries(READERS).flatMap(([name, reader]) =>
+    [...new Bun.Glob('{src,tests}/**/*.ts').scanSync({ cwd: ROOT })]
+      .filter(
+        (path) => path !== reader && new RegExp(`\\benv\\W+${name}\\b`).test(readFileSync(join(ROOT, path), 'utf8')),
+      )
+      .map(
+        (path) =>
+          `${path} reads ${name} too. Import it from ${reader}: the PostgreSQL run leaves out files that do not`,
+      ),
+  )
   expect(faults).toEqual([])
 })
 
@@ -27,9 +37,11 @@ test('a test file runs on PostgreSQL if it, or a helper of it, starts the server
   for (const path of [
     'src/protocol/mst.test.ts',
     'tests/architecture/structure.test.ts',
+    'tests/features/backup/backup.test.ts',
     'tests/platform/database/postgres.test.ts',
     'tests/system/binary/executable.test.ts',
     'tests/system/durability/kill.test.ts',
+    'tests/system/guides/guides.test.ts',
   ])
     expect(onDatabase).not.toContain(path)
 })

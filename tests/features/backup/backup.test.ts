@@ -22,21 +22,22 @@ import { openArchive } from '../../../src/features/operations/backup/backup.ts'
 import { reserveKey } from '../../../src/features/identity/reserved-keys/key-reservation.ts'
 import { findReservedKey } from '../../../src/features/identity/reserved-keys/reserved-key-store.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { testConfig } from '../../support/servers/config.ts'
+import { ADMIN_TOKEN, MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, freePort, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
 const PASSPHRASE = 'a passphrase for backups'
 let blobCid: string
-const { pds } = useWorld({ options: { onFile: true } })
+const { pds } = useWorldOnFile()
 const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
   const uploaded = await alice.call('com.atproto.repo.uploadBlob', {
@@ -147,7 +148,7 @@ test('scripts read what was backed up, restored and verified as JSON, which noth
 })
 
 test('keys of either curve come back, and sign on', async () => {
-  await using origin = await startPds({}, { onFile: true })
+  await using origin = await startPdsOnFile({})
   const accounts = [
     await createAccount(origin, 'native'),
     await moveIn(origin, await stranger(origin, 'k256'), 'moved'),
@@ -184,7 +185,7 @@ test('keys of either curve come back, and sign on', async () => {
 
 test('a number of a push key that was given after the backup is not given again', async () => {
   const config = { notifications: { relay: 'ab'.repeat(32) }, signingKeyMasterKey: MASTER_KEY }
-  await using source = await startPds(config, { onFile: true })
+  await using source = await startPdsOnFile(config)
   const path = '/v1/admin/notifications/sender-keys'
   const rotate = async (url: string) =>
     (await request(`${url}${path}/rotate`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })).body.keys[0] as {
@@ -435,7 +436,7 @@ test('a restore that is killed at any moment is repeated by the same command', a
 
 test('a restore is not mixed with what another database has left behind', async () => {
   await holdfast(pds.dataDir, ['backup', folder('unmixed')])
-  await using other = await startPds({}, { onFile: true })
+  await using other = await startPdsOnFile({})
   await createAccount(other, 'mallory')
   const restoreBeside = async (left: string, from = left) => {
     const dir = folder(`with ${left}`)

@@ -8,13 +8,14 @@ import { runCommand } from '../../../src/cli.ts'
 import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { testConfig } from '../../support/servers/config.ts'
-import { freePort, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 
 test('the database is backed up, the bucket is not, and both come together again', async () => {
   const scratch = mkdtempSync(join(tmpdir(), 'holdfast-bucket-backup-'))
   await using bucket = await startBucket()
-  await using pds = await startPds({ blobs: bucket.primary }, { onFile: true })
+  await using pds = await startPdsOnFile({ blobs: bucket.primary })
   const holdfast = async (dataDir: string, words: string[], more: Record<string, string> = {}) => {
     const lines: string[] = []
     const env = {

@@ -23,7 +23,9 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
-import { freePort, startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
+import type { TestPds } from '../../support/servers/server.ts'
 import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-continuous-'))
@@ -33,7 +35,7 @@ const newFolder = () => join(scratch, String(++folders))
 const PASSPHRASE = 'a passphrase for backups'
 
 const start = (continuous: string, backup: ConfigOverrides['backup'] = {}, more: ConfigOverrides = {}) =>
-  startPds({ backup: { continuous, continuousLagMs: 100, ...backup }, ...more }, { onFile: true })
+  startPdsOnFile({ backup: { continuous, continuousLagMs: 100, ...backup }, ...more })
 
 const stateOf = async (pds: TestPds) => (await request(`${pds.url}/readyz`)).body.continuousBackup
 /** Until everything that was acknowledged is at the destination. */

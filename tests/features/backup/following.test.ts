@@ -15,7 +15,8 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 import { testLog } from '../../support/log.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
-import { freePort, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
@@ -80,10 +81,7 @@ const segments = (place: string) => names(place, 'segment-')
 test('a machine that was away for longer than segments are kept takes over with all that was acknowledged', async () => {
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync', continuousLagMs: 100 } as const
-  await using pds = await startPds(
-    { backup: { ...backup, continuousKeepSecs: 120, continuousBaseSecs: 60 } },
-    { onFile: true },
-  )
+  await using pds = await startPdsOnFile({ backup: { ...backup, continuousKeepSecs: 120, continuousBaseSecs: 60 } })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
   await post(alice, 'before')
@@ -174,7 +172,7 @@ async function keptInBucket() {
   const bucket = await startBucket()
   const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
   const blobMirror = { ...bucket.mirror, bucket: null }
-  const pds = await startPds({ backup, blobMirror }, { onFile: true })
+  const pds = await startPdsOnFile({ backup, blobMirror })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
   return {
@@ -258,7 +256,7 @@ test.each([0, 600])(
       takeoverSecs,
     } as const
     const blobMirror = { ...bucket.mirror, bucket: null }
-    await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+    await using pds = await startPdsOnFile({ backup, blobMirror })
     const alice = await createAccount(pds, 'alice')
     await isKept(pds)
     await post(alice, 'before')
@@ -295,7 +293,7 @@ test('a machine that was replaced tells no relay that its cursor is in the futur
   await using bucket = await startBucket()
   const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
   const blobMirror = { ...bucket.mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup, blobMirror })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
   await post(alice, 'before')
@@ -401,7 +399,7 @@ test('a base comes after many segments too, however soon', async () => {
     continuousLagMs: 60_000,
     continuousBaseSecs: 90,
   } as const
-  await using pds = await startPds({ backup }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
   const bases = () => names(place, 'base-').length
@@ -436,7 +434,7 @@ test('whoever tells the machine that serves to take over does not make it do so 
 
 test('a port that is taken is told in words', async () => {
   const place = newFolder()
-  await using pds = await startPds({ backup: { continuous: place, continuousPromise: 'sync' } }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup: { continuous: place, continuousPromise: 'sync' } })
   await isKept(pds)
   const { port } = new URL(pds.url)
   const env = { SERVICE_BACKUP_CONTINUOUS: place, SERVICE_DATA_DIR: newFolder(), SERVICE_PORT: port }
@@ -451,7 +449,7 @@ test('a renewal of the lease that the network delivers after the takeover renews
   const place = `s3://${bucket.mirror.bucket}/backup`
   const backup = { continuous: place, continuousPromise: 'sync', takeoverSecs: 3 } as const
   const blobMirror = { ...bucket.mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup, blobMirror })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
   await post(alice, 'before')
@@ -472,7 +470,7 @@ test('a renewal of the lease that the network delivers after the takeover renews
 test('under async, a takeover loses what was not sent, tells relays so, and begins another chain', async () => {
   const place = newFolder()
   const backup = { continuous: place, continuousLagMs: 100 } as const
-  await using pds = await startPds({ backup }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup })
   const alice = await createAccount(pds, 'alice')
   await post(alice, 'sent')
   await until(async () => (await request(`${pds.url}/readyz`)).body.continuousBackup?.lagMillis === 0)

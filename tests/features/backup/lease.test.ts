@@ -12,7 +12,8 @@ import { request } from '../../support/clients/http.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { testConfig } from '../../support/servers/config.ts'
-import { freePort, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { PROGRAM, runProgram, startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 
@@ -93,7 +94,7 @@ test('a lease has run out if it is read unchanged after its time, and not becaus
 test('a server that was replaced by one that was restored refuses to start, and the doctor says so', async () => {
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync' } as const
-  await using pds = await startPds({ backup }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup })
   await createAccount(pds, 'alice')
   await isKept(pds)
   await pds.stop()
@@ -128,7 +129,7 @@ test('a store that knows no conditions has a continuous backup, and no server th
   }
   const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousPromise: 'sync' } as const
   const blobMirror = { ...mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup, blobMirror })
   await isKept(pds)
   await createAccount(pds, 'alice')
   await expect(pds.restart({ backup: { ...backup, takeoverSecs: 15 } })).rejects.toThrow('this store ignores If-')
@@ -138,7 +139,7 @@ test('a lease that is deleted or overwritten by what is none is written anew by 
   await using bucket = await startBucket()
   const { mirror } = bucket
   const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousPromise: 'sync', takeoverSecs: 3 } as const
-  await using pds = await startPds({ backup, blobMirror: { ...mirror, bucket: null } }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup, blobMirror: { ...mirror, bucket: null } })
   await isKept(pds)
   const alice = await createAccount(pds, 'alice')
   const key = 'backup/continuous/lease'
@@ -161,7 +162,7 @@ test('without a lease that runs out, a takeover from a store that knows no condi
   bucket.ignoresConditions = true
   const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousPromise: 'sync' } as const
   const blobMirror = { ...mirror, bucket: null }
-  await using pds = await startPds({ backup, blobMirror }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup, blobMirror })
   await isKept(pds)
   const alice = await createAccount(pds, 'alice')
   const before = Buffer.from(bucket.read('backup/continuous/lease')).toString()
@@ -213,7 +214,7 @@ test('a folder without hard links has a continuous backup, and no server that an
 test('a file that says it is another directory cannot continue the backup', async () => {
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync' } as const
-  await using pds = await startPds({ backup }, { onFile: true })
+  await using pds = await startPdsOnFile({ backup })
   await isKept(pds)
   const path = join(pds.dataDir, 'holdfast.holder')
   expect(readFileSync(path, 'utf8')).toHaveLength(36)

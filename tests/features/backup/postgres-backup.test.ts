@@ -15,8 +15,9 @@ import { quietTerminal } from '../../support/clients/terminal.ts'
 import { randomBytes, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
-import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
-import { freePort, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
+import { MASTER_KEY, testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { emptyDatabase, startServer, testDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
@@ -42,7 +43,11 @@ async function keep(made: Promise<TestDatabase>): Promise<string> {
 
 /** A server whose blobs are in its folder. */
 const pds = setUp(async () =>
-  startPds({ databaseUrl: await keep(testDatabase()), blobs: { store: 'folder' }, rateLimit: { enabled: false } }),
+  startPdsOnFile({
+    databaseUrl: await keep(testDatabase()),
+    blobs: { store: 'folder' },
+    rateLimit: { enabled: false },
+  }),
 )
 const alice = setUp(() => createAccount(pds, 'alice'))
 const picture = setUp(() => Uploader.at(pds, alice.did as Did, alice.accessJwt).upload(randomBytes(5000)))
@@ -175,7 +180,7 @@ test('nodes of a cluster write on, and blobs of a bucket come along if they shou
 })
 
 test('a backup of a server on SQLite is restored into PostgreSQL, again if that was interrupted', async () => {
-  await using other = await startPds({}, { onFile: true })
+  await using other = await startPdsOnFile({})
   await write(await createAccount(other, 'carol'), 'on-sqlite')
   const place = at('of SQLite')
   expect(await holdfast(env(other.dataDir, null), ['backup', place])).toMatchObject({ code: 0 })
@@ -198,7 +203,7 @@ test('a backup that is killed, or loses the database half-way, leaves none, and 
   try {
     await server.createDatabase('lost')
     const databaseUrl = server.url('lost')
-    await using other = await startPds({ databaseUrl, blobs: { store: 'folder' } })
+    await using other = await startPdsOnFile({ databaseUrl, blobs: { store: 'folder' } })
     await createAccount(other, 'dora')
     const environment = env(other.dataDir, databaseUrl)
     const place = at('broken off')

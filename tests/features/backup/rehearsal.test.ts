@@ -20,12 +20,12 @@ import { quietTerminal } from '../../support/clients/terminal.ts'
 import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
-import { startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
-const { pds } = useWorld({ options: { onFile: true } })
+const { pds } = useWorldOnFile()
 const home = mkdtempSync(join(tmpdir(), 'holdfast-rehearsals-'))
 const archive = join(home, 'archive')
 const scratch = join(home, 'scratch')
@@ -244,7 +244,7 @@ test('too little space is said before the disk is full, and says nothing about t
 
 test('blobs in a bucket are looked up there, and the bucket stays as it is', async () => {
   await using bucket = await startBucket()
-  await using other = await startPds({ blobs: bucket.primary }, { onFile: true })
+  await using other = await startPdsOnFile({ blobs: bucket.primary })
   const carol = await Uploader.join(other, 'carol')
   const [kept, gone] = [await carol.upload(randomBytes(1000)), await carol.upload(randomBytes(1001))]
   await carol.refer('com.example.note/1', kept)

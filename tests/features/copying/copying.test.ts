@@ -12,14 +12,14 @@ import { migrations } from '../../../src/platform/database/embedded-migrations.t
 import { markCopy, migrate } from '../../../src/platform/database/migrations.ts'
 import { openDatabase } from '../../../src/platform/database/open-database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
-import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
-import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { freePort } from '../../support/ports.ts'
 import { emptyDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 // Whole servers are copied and verified.
 setDefaultTimeout(60_000)
@@ -34,7 +34,7 @@ const emptyPostgres = async (): Promise<string> => {
   return database.databaseUrl
 }
 
-const { pds, bucket } = useWorld({ bucket: true, config: { blobs: { store: 'folder' } }, options: { onFile: true } })
+const { pds, bucket } = useWorldOnFile({ bucket: true, config: { blobs: { store: 'folder' } } })
 const alice = setUp(() => createAccount(pds, 'alice'))
 beforeAll(async () => {
   const upload = async (body: Uint8Array<ArrayBuffer>) =>

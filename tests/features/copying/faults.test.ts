@@ -21,7 +21,7 @@ import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
-import { startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { emptyDatabase, postgresServer, type TestDatabase } from '../../support/servers/postgres.ts'
 import { runProgram, withoutPrivileges } from '../../support/servers/program.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
@@ -41,7 +41,7 @@ let [cid, other] = [] as unknown as [string, string]
 const databases: TestDatabase[] = []
 
 beforeAll(async () => {
-  const pds = await startPds({ blobs: { store: 'folder' } }, { onFile: true })
+  const pds = await startPdsOnFile({ blobs: { store: 'folder' } })
   publicUrl = pds.url
   alice = await createAccount(pds, 'alice')
   await createAccount(pds, 'bob')

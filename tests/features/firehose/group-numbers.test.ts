@@ -5,7 +5,7 @@ import { sequenceEvents, type RepoEvent } from '../../../src/features/data/fireh
 import type { Tx } from '../../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { leastCost } from '../../support/least-cost.ts'
-import { startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 
 const alice = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 const bob = 'did:plc:bobbbbbbbbbbbbbbbbbbbbbb' as Did
@@ -14,7 +14,7 @@ const identity = (did: Did): RepoEvent => ({ type: 'identity', did, handle: 'ali
 test.each([true, false])(
   'in a file, one transaction of a group reads the log, and whatever undoes or raises numbers is noticed (strict: %p)',
   async (strictTransactions) => {
-    await using pds = await startPds({}, { strictTransactions, onFile: true })
+    await using pds = await startPdsOnFile({}, { strictTransactions })
     const { db } = pds.ctx
     const add = (did: Did, after: (tx: Tx) => unknown = () => undefined) =>
       db.transaction(async (tx) => {

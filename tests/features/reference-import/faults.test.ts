@@ -13,7 +13,7 @@ import { quietTerminal } from '../../support/clients/terminal.ts'
 import { inProcessNamespace, seesAllProcesses } from '../../support/faults/process-namespace.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
-import { startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { FORMER_PASSWORD, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
 import { until } from '../../support/until.ts'
@@ -369,7 +369,7 @@ for (const signOut of ['DELETE FROM oauth_device_account', 'DELETE FROM oauth_de
   })
 
 test('a DID, a handle or an address that exists here already is named, and nothing of it is touched', async () => {
-  await using pds = await startPds({}, { publicUrl: URL_OF_BOTH, onFile: true })
+  await using pds = await startPdsOnFile({}, { publicUrl: URL_OF_BOTH })
   dataDir = pds.dataDir
   await createAccount(pds, 'anna', { email: 'anna@elsewhere.example' })
   await createAccount(pds, 'otherwise', { email: 'otto@example.com' })
@@ -449,7 +449,7 @@ test('blobs come from the bucket of the old server', async () => {
 })
 
 test('a wrong app password writes nothing while old hashes are stored', async () => {
-  await using pds = await startPds({}, { publicUrl: URL_OF_BOTH, onFile: true })
+  await using pds = await startPdsOnFile({}, { publicUrl: URL_OF_BOTH })
   dataDir = pds.dataDir
   await pds.stop()
   expect((await move())[0]).toBe(0)
@@ -465,7 +465,7 @@ test('a wrong app password writes nothing while old hashes are stored', async ()
 })
 
 test('sessions of the old server end 90 days after the move, and nobody else can use their key', async () => {
-  await using pds = await startPds({}, { publicUrl: URL_OF_BOTH, onFile: true })
+  await using pds = await startPdsOnFile({}, { publicUrl: URL_OF_BOTH })
   dataDir = pds.dataDir
   await pds.stop()
   expect((await move())[0]).toBe(0)

@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { isUniqueViolation, type Database, type Reader, type Sql } from '../../../src/platform/database/database.ts'
 import { createAccount, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 const FEW = 200
 const MANY = 6000
@@ -21,9 +21,8 @@ const MAX_MORE_PAGES = 8
 const PAGE_BYTES = 4096
 const collection = 'com.example.note'
 
-const { pds } = useWorld({
+const { pds } = useWorldOnFile({
   config: { server: { readers: 0 }, rateLimit: { enabled: false }, spaces: { enabled: true } },
-  options: { onFile: true },
 })
 const small = setUp(() => createAccount(pds, 'small'))
 const large = setUp(() => createAccount(pds, 'large'))

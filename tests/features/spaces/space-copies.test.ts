@@ -20,15 +20,16 @@ import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
-import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { ADMIN_TOKEN, testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
 import { testLog } from '../../support/log.ts'
-import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { emptyDatabase } from '../../support/servers/postgres.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 // Whole servers are copied and verified.
 setDefaultTimeout(60_000)
@@ -37,8 +38,7 @@ const NOTE = 'test.forum.note'
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-spaces-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
 const PASSPHRASE = 'a passphrase for backups'
-const { pds } = useWorld({
-  options: { onFile: true },
+const { pds } = useWorldOnFile({
   config: {
     spaces: { enabled: true },
     rateLimit: { enabled: false },
@@ -161,10 +161,12 @@ test('a machine that follows has it when it takes over, with all that was acknow
     continuousPromise: 'sync',
     continuousLagMs: 100,
   } as const
-  await using first = await startPds(
-    { spaces: { enabled: true }, rateLimit: { enabled: false }, blobs: { store: 'folder' }, backup },
-    { onFile: true },
-  )
+  await using first = await startPdsOnFile({
+    spaces: { enabled: true },
+    rateLimit: { enabled: false },
+    blobs: { store: 'folder' },
+    backup,
+  })
   const bob = await createAccount(first, 'bob')
   await until(async () => (await request(`${first.url}/readyz`)).body.continuousBackup?.promise === 'sync')
   await fill(bob)

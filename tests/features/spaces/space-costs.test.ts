@@ -4,7 +4,8 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createAccount } from '../../support/clients/account.ts'
 import { spaceApp } from '../../support/clients/space-app.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import type { TestPds } from '../../support/servers/server.ts'
 
 const NOTE = 'test.forum.note'
 const config = (enabled: boolean) => ({ spaces: { enabled }, rateLimit: { enabled: false } })
@@ -77,9 +78,9 @@ async function costs(pds: TestPds, hasSpaces: boolean): Promise<Record<string, C
 }
 
 test('a write in a space costs no more statements, flushes and pages than a public one, which costs what it did', async () => {
-  const options = { onFile: true, strictTransactions: false }
-  await using without = await startPds(config(false), options)
-  await using withSpaces = await startPds(config(true), options)
+  const options = { strictTransactions: false }
+  await using without = await startPdsOnFile(config(false), options)
+  await using withSpaces = await startPdsOnFile(config(true), options)
   const [before, after] = [await costs(without, false), await costs(withSpaces, true)]
   const names = Object.keys(before)
   const inCounts = (all: Record<string, Cost>) =>

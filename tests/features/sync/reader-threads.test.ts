@@ -6,18 +6,18 @@ import { join } from 'node:path'
 import { createAccount } from '../../support/clients/account.ts'
 import { basic, bearer, raw, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
-import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 /** The system spreads connections at random: one of so many comes to each thread. */
 const CONNECTIONS = 24
 const collection = 'com.example.note'
 
-const { pds } = useWorld({
+const { pds } = useWorldOnFile({
   config: { server: { readers: 2 }, rateLimit: { enabled: false }, spaces: { enabled: true } },
-  options: { onFile: true },
 })
 const alice = setUp(() => createAccount(pds, 'alice'))
 
@@ -297,10 +297,7 @@ test('a client that goes away in the middle of an export leaves nothing behind',
 
 describe('limits', () => {
   test('an address has one budget at all threads, and refusals are counted once', async () => {
-    await using limited = await startPds(
-      { server: { readers: 2 }, rateLimit: { globalIpPer5min: 30 } },
-      { onFile: true },
-    )
+    await using limited = await startPdsOnFile({ server: { readers: 2 }, rateLimit: { globalIpPer5min: 30 } })
     const ask = () =>
       request(`${limited.url}/xrpc/com.atproto.sync.listRepos`, {
         headers: { connection: 'close', 'x-forwarded-for': '203.0.113.7' },
@@ -315,10 +312,7 @@ describe('limits', () => {
   })
 
   test('a request that fails takes one point, whichever thread it came to', async () => {
-    await using limited = await startPds(
-      { server: { readers: 2 }, rateLimit: { globalIpPer5min: 40 } },
-      { onFile: true },
-    )
+    await using limited = await startPdsOnFile({ server: { readers: 2 }, rateLimit: { globalIpPer5min: 40 } })
     const left: number[] = []
     for (let i = 0; i < 20; i++) {
       const { headers } = await request(
@@ -334,7 +328,7 @@ describe('limits', () => {
 })
 
 test('the server stops with its threads, and starts again on the same port', async () => {
-  await using other = await startPds({ server: { readers: 1 } }, { onFile: true })
+  await using other = await startPdsOnFile({ server: { readers: 1 } })
   const subscriber = await Subscriber.open(other.url)
   await other.stop()
   // Its last checkpoint was not kept from emptying the log.

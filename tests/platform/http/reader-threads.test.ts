@@ -6,11 +6,12 @@ import { endpointRoute } from '../../../src/http/endpoint.ts'
 import { ReaderThreads } from '../../../src/http/reader-threads.ts'
 import { readerEndpoints } from '../../../src/reader-endpoints.ts'
 import { createAccount } from '../../support/clients/account.ts'
-import { freePort, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 
 test('a thread that ends is replaced, and its requests and its hold on the log end with it', async () => {
-  await using pds = await startPds({ rateLimit: { enabled: false } }, { onFile: true })
+  await using pds = await startPdsOnFile({ rateLimit: { enabled: false } })
   const { did } = await createAccount(pds, 'alice')
   const workers: Worker[] = []
   const aborted: boolean[] = []

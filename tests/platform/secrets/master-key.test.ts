@@ -14,9 +14,9 @@ import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
-const { pds } = useWorld({ options: { onFile: true } })
+const { pds } = useWorldOnFile()
 const alice = setUp(() => createAccount(pds, 'alice'))
 /** Has a key of the other curve. */
 const moved = setUp(async () => moveIn(pds, await stranger(pds, 'k256'), 'moved'))

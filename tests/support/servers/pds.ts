@@ -1,9 +1,10 @@
 /** The real server, on whatever database and with whatever place for blobs the suite runs. */
 import { startBucket } from './bucket-host.ts'
 import { MASTER_KEY, type ConfigOverrides } from './config.ts'
+import { hasBucket, leavesBlobs, ofSuite } from './file-pds.ts'
 import { testDatabase } from './postgres.ts'
 import { startServerOn, type ServerOptions, type TestPds } from './server.ts'
-import { blobsInBucket, onCluster, onPostgres, readers } from './suite.ts'
+import { onCluster, onPostgres } from './suite.ts'
 import { turnAbout } from '../turns.ts'
 
 export { freePort } from '../ports.ts'
@@ -11,7 +12,8 @@ export { ADMIN_TOKEN, MASTER_KEY } from './config.ts'
 export type { TestPds } from './server.ts'
 
 /**
- * `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on.
+ * `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. Where that holds
+ * for all servers of a test file, they are started with `startPdsOnFile`.
  *
  * `alone`: why the server is one node also where the suite runs on two: each node counts or caches for itself what is
  * tested, or the test replaces a part of the server.
@@ -32,17 +34,14 @@ export async function startPds(
     // Nodes share their blobs, which a folder is not for.
     config.blobs?.store !== 'folder' &&
     config.blobMirror === undefined
-  const bucket =
-    (blobsInBucket || manyNodes) && config.blobs?.store === undefined && config.blobMirror === undefined
-      ? await startBucket()
-      : null
+  const bucket = hasBucket(config) || (manyNodes && leavesBlobs(config)) ? await startBucket() : null
   const ground = { bucket, ...(manyNodes && { assemble: turnAbout }) }
   const pds = await startServerOn(
     ground,
     {
       ...(database && { databaseUrl: database.databaseUrl }),
       ...(manyNodes && { signingKeyMasterKey: MASTER_KEY }),
-      ...(readers > 0 && { server: { readers } }),
+      ...ofSuite,
       ...config,
     },
     options,

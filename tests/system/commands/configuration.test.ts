@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN, freePort } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { freePort } from '../../support/ports.ts'
 import { runProgram, startProgram } from '../../support/servers/program.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-configuration-'))

@@ -8,7 +8,8 @@ import { startApp } from '../../../src/app.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { testConfig } from '../../support/servers/config.ts'
-import { freePort, startPds } from '../../support/servers/pds.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { freePort } from '../../support/ports.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-repair-'))
@@ -25,7 +26,7 @@ let car: Uint8Array
 let url: string
 
 beforeAll(async () => {
-  await using pds = await startPds({ spaces: { enabled: true } }, { onFile: true })
+  await using pds = await startPdsOnFile({ spaces: { enabled: true } })
   url = pds.url
   alice = await createAccount(pds, 'alice')
   const { did, call } = alice

@@ -12,7 +12,7 @@ import { servedMethods } from '../conformance/served-methods.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
-import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/config.ts'
 import { liftFileLimit, limitFiles } from '../../support/faults/process-limits.ts'
 import { freePort } from '../../support/ports.ts'
 import { NOTICE_AUTHORITY } from '../../support/clients/service-signer.ts'
@@ -20,7 +20,7 @@ import { loggedMails } from '../../support/servers/mail.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { writingRoutes, type Send } from './writing-routes.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 /** A hundred and fifty requests are prepared, each for an account of its own. */
 setDefaultTimeout(120_000)
@@ -97,7 +97,7 @@ const {
   pds,
   plc: directory,
   web,
-} = useWorld({
+} = useWorldOnFile({
   plc: true,
   web: [],
   config: {
@@ -113,7 +113,6 @@ const {
     cases: { noticeAuthorities: [NOTICE_AUTHORITY] },
     agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
   },
-  options: { onFile: true },
 })
 /** A process of its own, because the limit is that of a process. */
 const old = setUp(async () => {

@@ -13,9 +13,9 @@ import { startCollector } from '../../support/servers/collector.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { lineFault } from '../../support/log.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { setUp } from '../../support/set-up.ts'
-import { useWorld } from '../../support/world.ts'
+import { useWorldOnFile } from '../../support/file-world.ts'
 
 const NEW_PASSWORD = 'battery horse correct staple'
 const MASTER_KEY = 'c0ffee'.padEnd(64, '7')
@@ -37,7 +37,7 @@ const mailedCode = (purpose: string) =>
   keep(`code to ${purpose}`, pds.mails.flatMap(({ text }) => text.match(/^[A-Z2-7]{5}-[A-Z2-7]{5}$/m) ?? []).at(-1))
 
 const collector = setUp(startCollector)
-const { pds } = useWorld({
+const { pds } = useWorldOnFile({
   config: () => ({
     rateLimit: { enabled: false },
     inviteCodeRequired: true,
@@ -54,7 +54,6 @@ const { pds } = useWorld({
     },
   }),
   options: {
-    onFile: true,
     log: createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => lines.push(line) }),
   },
 })
