@@ -1,8 +1,8 @@
 /** How often SQLite copies its log into the database under steady writes, and that the log starts over. */
 import { Database as Connection } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql, type Database } from '../../../src/platform/database/database.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
@@ -68,6 +68,22 @@ test('the log grows while a reader needs its state of it, and starts over after 
   await held
   const after = await writeFrames(db, observer, 2 * MAX_LOG_FRAMES)
   expect(after.restarts).toBeGreaterThanOrEqual(1)
+  observer.close()
+  await db.close()
+})
+
+/** How nice each thread of this process is. */
+const nicenesses = (): number[] =>
+  readdirSync('/proc/self/task').map((thread) => {
+    const [, afterName] = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8').split(') ')
+    return Number(afterName!.split(' ')[16])
+  })
+
+test.skipIf(process.platform !== 'linux')('checkpoints leave processors to everything else', async () => {
+  const { db, observer } = await open('nice.db')
+  await writeFrames(db, observer, MAX_LOG_FRAMES / 2)
+  expect(nicenesses()).toContain(Math.max(10, getPriority()))
+  expect(nicenesses().filter((niceness) => niceness === getPriority()).length).toBeGreaterThan(1)
   observer.close()
   await db.close()
 })
