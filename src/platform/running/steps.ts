@@ -15,7 +15,7 @@
  * - On a cluster, any node may perform a step. The node that added it gets a head start. Other nodes then take it, and
  *   reclaim steps from dead nodes.
  */
-import { HOUR_MILLIS, MINUTE_MILLIS } from '../../base/durations.ts'
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import { inPieces, type Tx } from '../database/database.ts'
@@ -51,7 +51,7 @@ const MAX_TRY_MILLIS = 2 * MINUTE_MILLIS
 /** How long `stop` waits for steps in progress. The next start repeats those that have not ended by then. */
 const STOP_MILLIS = 5000
 /** Longest delay of the timer while steps wait, so that setting the clock delays them no longer than this. */
-const MAX_LOOK_MILLIS = HOUR_MILLIS
+const MAX_LOOK_MILLIS = MINUTE_MILLIS
 /** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
 /** Delay after a look that failed: the database may be back soon, and steps wait that are due. */

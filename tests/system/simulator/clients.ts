@@ -201,6 +201,8 @@ export class Client {
     )
     if (reply !== null && reply.status >= 500 && reply.status !== 503)
       world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+    if (told === 'acknowledged' && reply!.body['commit'] === undefined && writes.some(({ text }) => text !== null))
+      world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
     if (told === 'refused') this.#judge(reply!, what, writes)
     if (told === 'acknowledged' && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
@@ -252,8 +254,8 @@ export class Client {
     const { era } = this.#ledger
     const reply = await this.#change(this.#put(holder, cid))
     if (reply?.status !== 200 || era !== this.#ledger.era) return
-    const { commit } = reply.body as { commit: { rev: string } }
-    this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
+    const { commit } = reply.body as { commit?: { rev: string } }
+    if (commit !== undefined) this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
   }
 
   /** Two clients want the same handle. */

@@ -68,7 +68,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: '',
       },
     ],
-    found: /Record already exists|already taken|numbers an event/,
+    found: /Record already exists|already taken|numbers an event|was there already/,
   },
   'untrue-refusal': {
     what: 'a change of unknown outcome is refused as one that was not made',

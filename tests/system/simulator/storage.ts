@@ -127,6 +127,17 @@ function tablesOf(db: Database): Pick<Table, 'name' | 'columns' | 'key'>[] {
   })
 }
 
+function withStatements(table: Pick<Table, 'name' | 'columns' | 'key'>): Table {
+  const where = table.key.map((column) => `${quoted(column)} IS ?`).join(' AND ')
+  const columns = table.columns.map(quoted).join(', ')
+  return {
+    ...table,
+    select: `SELECT ${columns} FROM ${quoted(table.name)} WHERE ${where}`,
+    delete: `DELETE FROM ${quoted(table.name)} WHERE ${where}`,
+    insert: `INSERT INTO ${quoted(table.name)} (${columns}) VALUES (${table.columns.map(() => '?').join(', ')})`,
+  }
+}
+
 const uniqueIndexesOf = (db: Database, table: string): string[][] =>
   db
     .query<{ name: string }, [string]>(`SELECT name FROM pragma_index_list(?) WHERE "unique" = 1`)
@@ -149,18 +160,10 @@ export class Storage {
 
   constructor(
     readonly db: Database,
-    readonly isCopy = false,
+    /** What this one is a copy of. */
+    readonly source: Storage | null = null,
   ) {
-    this.#tables = tablesOf(db).map((table) => {
-      const where = table.key.map((column) => `${quoted(column)} IS ?`).join(' AND ')
-      const columns = table.columns.map(quoted).join(', ')
-      return {
-        ...table,
-        select: `SELECT ${columns} FROM ${quoted(table.name)} WHERE ${where}`,
-        delete: `DELETE FROM ${quoted(table.name)} WHERE ${where}`,
-        insert: `INSERT INTO ${quoted(table.name)} (${columns}) VALUES (${table.columns.map(() => '?').join(', ')})`,
-      }
-    })
+    this.#tables = source === null ? tablesOf(db).map(withStatements) : source.#tables
   }
 
   /** The place of a table, which the names of its locks begin with. */
@@ -315,10 +318,10 @@ export class Storage {
   copy(): Storage {
     this.show(null)
     // What a copy has changed since it was made is not in its bytes before the outer transaction ends.
-    if (this.isCopy) this.command('COMMIT')
+    if (this.source !== null) this.command('COMMIT')
     const bytes = this.db.serialize()
-    if (this.isCopy) this.command('BEGIN')
-    return new Storage(Database.deserialize(bytes, { strict: true }), true)
+    if (this.source !== null) this.command('BEGIN')
+    return new Storage(Database.deserialize(bytes, { strict: true }), this)
   }
 }
 

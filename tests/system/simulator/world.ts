@@ -180,7 +180,9 @@ export class Node {
       this.kill()
       const disk = world.diskOf(this)
       if (how !== 'stopped') disk?.restart(how === 'killed')
-      if (disk !== null && disk === world.disk) world.watch.requireReceived()
+      // A machine that follows has put its database aside.
+      if (disk !== null && disk === world.disk && (world.pair === null || this.app !== null))
+        world.watch.requireReceived()
     }
     world.timeline.schedule(waitMillis, world.fate, () => {
       if (this.actor.isDead && world.pair?.lost !== this) this.start()
