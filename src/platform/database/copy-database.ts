@@ -31,7 +31,10 @@ export class CopyDatabase {
   #change: Promise<void> | null = null
 
   /** `onOpened` is called when a state is read for the first time. */
-  constructor(readonly onOpened: (reader: Reader) => void = () => {}) {}
+  constructor(
+    readonly onOpened: (reader: Reader) => void = () => {},
+    readonly maxHoldMillis = MAX_HOLD_MILLIS,
+  ) {}
 
   get isReadable(): boolean {
     return this.#path !== null && this.#isWhole
@@ -69,7 +72,7 @@ export class CopyDatabase {
     if (this.#users === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onUnused = resolve
-    const late = setTimeout(resolve, MAX_HOLD_MILLIS)
+    const late = setTimeout(resolve, this.maxHoldMillis)
     await promise
     clearTimeout(late)
   }

@@ -25,14 +25,14 @@ const states = Array.from({ length: 3 }, (_, value) => {
 })
 
 /** A copy in a folder whose name would end a URL early. */
-function copy() {
+function copy(maxHoldMillis?: number) {
   const path = join(scratch, `copy #${++files}?`)
   const file = openSync(path, 'w+')
   const put = (value: number, bytes = Infinity) => {
     writeSync(file, states[value]!, 0, Math.min(bytes, states[value]!.byteLength), 0)
   }
   put(0)
-  const database = new CopyDatabase()
+  const database = new CopyDatabase(() => {}, maxHoldMillis)
   database.begin(path)
   const read = async () => (await database.asDatabase().get<{ value: number }>(sql`SELECT value FROM number`))?.value
   return { path, database, put, read, [Symbol.dispose]: () => (database.end(), closeSync(file)) }
@@ -64,6 +64,21 @@ test('a change waits for reads of one state, those that come after it wait for i
   reading.resolve()
   await Promise.all([long, change, later])
   expect(order).toEqual([{ value: 0 }, { value: 0 }, { value: 1 }])
+})
+
+test('a change waits for so long only: what still reads fails, and holds up no other change', async () => {
+  using there = copy(0)
+  const never = Promise.withResolvers<void>()
+  const reading = there.database.asDatabase().snapshot(async ({ get }) => {
+    await never.promise
+    return get(sql`SELECT value FROM number`)
+  })
+  for (const value of [1, 2]) {
+    await there.database.change(() => there.put(value))
+    expect(await there.database.asDatabase().snapshot(() => there.read())).toBe(value)
+  }
+  never.resolve()
+  await expect(reading).rejects.toThrow('the copy has changed')
 })
 
 test('after a change that failed nothing is read, until another one has succeeded', async () => {
