@@ -50,7 +50,7 @@ export interface OutboundRequest {
   maxBytes?: number
   /** Redirects to follow, for GET and HEAD only. Otherwise a redirect is returned like any other response. */
   maxRedirects?: number
-  /** Keep the body and its `content-encoding` as the server sent them. */
+  /** Keep the body and its `content-encoding` as the server sent them. A short body is then in `arrivedBody`. */
   raw?: boolean
   /** Look the host up again instead of using a cached address, because the response decides something. */
   fresh?: boolean
@@ -74,10 +74,10 @@ export interface Outbound {
  */
 export type Reach = 'public' | 'loopback' | 'anywhere'
 
-/** Bodies that had arrived when their responses were returned, and were short enough to be read at once. */
+/** Bodies that were short enough to be read before their responses were returned. */
 const arrivedBodies = new WeakMap<Response, ArrayBuffer>()
 
-/** Returns the body of a response of `fetch` if all of it has arrived, which is cheaper than its stream; else null. */
+/** Returns the body of a response to a `raw` request if it has been read already; else null. */
 export const arrivedBody = (response: Response): ArrayBuffer | null => arrivedBodies.get(response) ?? null
 
 export interface OutboundOptions {
@@ -299,9 +299,9 @@ async function boundedResponse(response: Response, request: BoundedRequest, life
   if (isShort) {
     const bytes = await response.arrayBuffer()
     life.end()
-    const bounded = new Response(bytes, init)
-    arrivedBodies.set(bounded, bytes)
-    return bounded
+    if (!request.raw) return new Response(bytes, init)
+    arrivedBodies.set(response, bytes)
+    return response
   }
   if (announcedBytes !== null && announcedBytes > request.maxBytes) {
     void response.body!.cancel()

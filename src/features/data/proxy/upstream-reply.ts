@@ -98,7 +98,7 @@ export const isJson = (response: Response): boolean =>
 /** Returns the decoded JSON body, or undefined if it is not JSON, is longer than `maxBytes` or is cut off. */
 export async function readJson(response: Response, maxBytes: number): Promise<unknown> {
   if (!isJson(response)) {
-    await response.body?.cancel()
+    if (arrivedBody(response) === null) await response.body?.cancel()
     return undefined
   }
   const bytes = await readBytes(response, maxBytes)
@@ -114,7 +114,7 @@ export async function readUpTo(
   maxBytes: number,
 ): Promise<Uint8Array | ReadableStream<Uint8Array> | null> {
   const arrived = arrivedBody(response)
-  if (arrived !== null && arrived.byteLength <= maxBytes) return new Uint8Array(arrived)
+  if (arrived !== null) return new Uint8Array(arrived)
   const reader = (response.body ?? new Blob([]).stream()).getReader() as ReadableStreamDefaultReader<Uint8Array>
   const chunks: Uint8Array[] = []
   let count = 0
@@ -149,6 +149,8 @@ function continued(
 
 /** Returns null if the body is longer than `maxBytes`, or if the connection breaks before its end. */
 async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array | null> {
+  const arrived = arrivedBody(response)
+  if (arrived !== null) return arrived.byteLength > maxBytes ? null : new Uint8Array(arrived)
   const chunks: Uint8Array[] = []
   let count = 0
   try {
