@@ -96,6 +96,11 @@ const proof: Ask = (_, { did }) => [`com.atproto.sync.getRecord?did=${did}&colle
 const listRecords =
   (limit: number): Ask =>
   (_, { did }) => [`com.atproto.repo.listRecords?repo=${did}&collection=${collection}&limit=${limit}`]
+let cursors = 0
+/** A page of 100 after a key that nobody has asked for: it is in no cache. */
+const otherPage: Ask = (_, { did }) => [
+  `com.atproto.repo.listRecords?repo=${did}&collection=${collection}&limit=100&cursor=zzz${++cursors}`,
+]
 
 type Way = 'plain' | 'tls' | 'readers' | 'postgres'
 
@@ -104,6 +109,9 @@ const rows: readonly [name: string, way: Way, ask: Ask][] = [
   ['proof of a record', 'plain', proof],
   ['listRecords of 50', 'plain', listRecords(50)],
   ['listRecords of 100', 'plain', listRecords(100)],
+  ['listRecords of 100, not cached', 'plain', otherPage],
+  ['getRepo of 100 records', 'plain', (_, { did }) => [`com.atproto.sync.getRepo?did=${did}`]],
+  ['checkAccountStatus', 'plain', (_, person) => ['com.atproto.server.checkAccountStatus', as(person)]],
   ['getSession', 'plain', (_, person) => ['com.atproto.server.getSession', as(person)]],
   ['createRecord', 'plain', createRecord],
   ['forwarded: getPosts', 'plain', (_, person) => ['app.bsky.feed.getPosts?uris=at://x', as(person)]],
@@ -113,6 +121,7 @@ const rows: readonly [name: string, way: Way, ask: Ask][] = [
   ['getRecord, one reader', 'readers', getRecord],
   ['proof of a record, one reader', 'readers', proof],
   ['listRecords of 100, one reader', 'readers', listRecords(100)],
+  ['getRepo of 100 records, one reader', 'readers', (_, { did }) => [`com.atproto.sync.getRepo?did=${did}`]],
   ['createRecord, one reader', 'readers', createRecord],
   ['getRecord, one node on PostgreSQL', 'postgres', getRecord],
   ['createRecord, one node on PostgreSQL', 'postgres', createRecord],
