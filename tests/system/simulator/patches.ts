@@ -57,7 +57,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: 'if (error instanceof CommitInterrupted) return error.committed()',
       },
     ],
-    found: /was told/,
+    found: /was told|numbers an event/,
   },
   'repeated-commit': {
     what: 'a transaction whose COMMIT was interrupted runs again without a look whether it was made',
