@@ -1,16 +1,18 @@
-/** What a test file may ask for: a server with services around it. */
+/**
+ * What a test file may ask for: a server with services around it. Libraries of parts that it does not ask for are not
+ * loaded, which would take as long as those of the server.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, setDefaultTimeout } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
-import { freshPage, openBrowser } from './clients/browser.ts'
 import { startFaultyLine, type FaultyLine } from './faults/faulty-line.ts'
-import { startBucket, type BucketHost } from './servers/bucket-host.ts'
+import type { BucketHost } from './servers/bucket-host.ts'
 import type { ConfigOverrides } from './servers/config.ts'
 import { startWebHost, type WebHost } from './servers/did-web-host.ts'
 import { fakeDns, type FakeDns } from './servers/dns.ts'
-import { startLexiconAuthor, type LexiconAuthor } from './servers/lexicon-author.ts'
+import type { LexiconAuthor } from './servers/lexicon-author.ts'
 import type { ServerOptions, TestPds } from './servers/server.ts'
-import { startPlcServer, type PlcHost } from './servers/plc-server.ts'
+import type { PlcHost } from './servers/plc-server.ts'
 import { startUpstream, type Upstream } from './servers/upstream.ts'
 import { prepare, type Prepared } from './set-up.ts'
 
@@ -60,7 +62,7 @@ const service: Part<Upstream> = {
 
 /** In the order in which they start. */
 const table: { readonly [Each in Name]: Part<Parts[Each]> } = {
-  plc: { start: startPlcServer },
+  plc: { start: async () => (await import('./servers/plc-server.ts')).startPlcServer() },
   line: {
     start: ({ plc }) => startFaultyLine(plc.url),
     reset(line) {
@@ -70,13 +72,16 @@ const table: { readonly [Each in Name]: Part<Parts[Each]> } = {
   dns: { start: (_, { web = [] }) => dnsWith(web) },
   web: { start: () => startWebHost() },
   bucket: {
-    start: startBucket,
+    start: async () => (await import('./servers/bucket-host.ts')).startBucket(),
     reset(bucket) {
       bucket.fault = null
       bucket.intercept = null
     },
   },
-  author: { ...service, start: startLexiconAuthor },
+  author: {
+    ...service,
+    start: async () => (await import('./servers/lexicon-author.ts')).startLexiconAuthor(),
+  },
   appview: service,
   chat: service,
   labeler: service,
@@ -176,10 +181,11 @@ const BROWSER_TEST_MILLIS = 60_000
 /** Starts a browser beside the servers. Returns a function that opens a page, which is closed after the test. */
 function useBrowser(): (options?: BrowserContextOptions) => Promise<Page> {
   setDefaultTimeout(BROWSER_TEST_MILLIS)
+  const clients = import('./clients/browser.ts')
   let browser: Promise<Browser> | null = null
   const opened: Page[] = []
   beforeAll(() => {
-    browser = openBrowser()
+    browser = clients.then(({ openBrowser }) => openBrowser())
     // The first page reports it.
     browser.catch(() => null)
   })
@@ -188,6 +194,7 @@ function useBrowser(): (options?: BrowserContextOptions) => Promise<Page> {
   })
   afterAll(async () => (await browser)?.close())
   return async (options) => {
+    const { freshPage } = await clients
     const page = await freshPage((await browser)!, options)
     opened.push(page)
     return page

@@ -1,5 +1,4 @@
 /** The real server, on whatever database and with whatever place for blobs the suite runs. */
-import { startBucket } from './bucket-host.ts'
 import { MASTER_KEY, type ConfigOverrides } from './config.ts'
 import { hasBucket, leavesBlobs, ofSuite } from './file-pds.ts'
 import { testDatabase } from './postgres.ts'
@@ -34,7 +33,10 @@ export async function startPds(
     // Nodes share their blobs, which a folder is not for.
     config.blobs?.store !== 'folder' &&
     config.blobMirror === undefined
-  const bucket = hasBucket(config) || (manyNodes && leavesBlobs(config)) ? await startBucket() : null
+  const bucket =
+    hasBucket(config) || (manyNodes && leavesBlobs(config))
+      ? await (await import('./bucket-host.ts')).startBucket()
+      : null
   const ground = { bucket, ...(manyNodes && { assemble: turnAbout }) }
   const pds = await startServerOn(
     ground,
