@@ -321,6 +321,47 @@ test.skipIf(onPostgres)('an event that its account does not find is told', async
   expect((await faultsOfLog()).slice(before.length).join()).toContain('not in the list of the events')
 })
 
+test('an event that is in the log twice is found', async () => {
+  const account = await joined()
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  const before = await faultsOfLog()
+  const [commit] = await pds.rows('repo_seq', { did: account.did, event_type: 'commit' })
+  const last = (await pds.rows('repo_seq', {}, ['seq'])).at(-1)!
+  await pds.plant('repo_seq', { ...commit, seq: Number(last.seq) + 1 })
+  expect((await faultsOfLog()).length).toBeGreaterThan(before.length)
+})
+
+test('a node that is in no tree is found', async () => {
+  const [account, other] = [await joined(), await joined()]
+  const writes = Array.from({ length: 100 }, (_, i) => ({
+    $type: 'com.atproto.repo.applyWrites#create',
+    collection: 'com.example.other',
+    rkey: `other${i}`,
+    value: {},
+  }))
+  for (let times = 0; times < 2; times++)
+    await other.call('com.atproto.repo.applyWrites', {
+      json: { repo: other.did, writes: writes.slice(50 * times, 50 * times + 50) },
+    })
+  const own = new Set((await pds.rows('repo_node', { repo_id: account.id })).map(({ cid }) => cid.toString()))
+  const node = (await pds.rows('repo_node', { repo_id: other.id })).find(({ cid }) => !own.has(cid.toString()))!
+  expect(await faultsOfRepo(pds.ctx, account.did as Did)).toEqual([])
+  await pds.plant('repo_node', { ...node, repo_id: account.id })
+  expect((await faultsOfRepo(pds.ctx, account.did as Did)).join()).toContain('node')
+})
+
+test.each(['signing_key', 'signing_key_wrapped'] as const)(
+  'damage of the column %s of an account is found',
+  async (column) => {
+    const account = await joined()
+    await spoil('account', { did: account.did }, column, (key) =>
+      key.replace(/.{2}$/, (end) => (end === 'AA' ? 'BB' : 'AA')),
+    )
+    await faultsOfLog()
+    expect((await view()).damaged.find(({ did }) => did === account.did)?.faults).not.toBeEmpty()
+  },
+)
+
 test('while a record may be lost, no blob of its account is deleted, nor a reference to one', async () => {
   const account = await joined()
   const { did, cid, id } = account

@@ -44,6 +44,20 @@ export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Prom
   return signer && unwrapped(ctx, signer)
 }
 
+/** Returns what is wrong with the stored key, in words; null if nothing is, or if there is no such account. */
+export async function signingKeyFault({ vault }: Context, reader: Reader, did: Did): Promise<string | null> {
+  const signer = await findSigner(reader, did)
+  if (signer === null) return null
+  const curve = curveOf(signer.signingKey)
+  if (curve === null) return 'the signing key has no name of a key'
+  try {
+    const { publicKey } = openSigningKey(curve, vault.unwrap(signer.wrapped))
+    return formatDidKey(publicKey) === signer.signingKey ? null : 'the signing key is not the one that is named'
+  } catch (error) {
+    return `the signing key cannot be unwrapped (${error instanceof Error ? error.message : String(error)})`
+  }
+}
+
 /**
  * The same, for what is published: a commit, or an operation on the identity. Throws `SigningHeld` while the identity
  * may name another key.

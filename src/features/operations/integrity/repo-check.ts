@@ -9,7 +9,7 @@ import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
-import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import { signingKeyFault, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { blobHealth } from '../../data/blobs/blobs.ts'
 import { loggedSince, newestCommitEvent, unnumberedEvents } from '../../data/firehose/firehose.ts'
 import { spaceFaults } from '../../data/spaces/spaces.ts'
@@ -49,12 +49,14 @@ export async function faultsByPart(
       faults.push(...found)
       return next
     })
-  const [log, blobs] = await throttled(() =>
+  const [key, log, blobs] = await throttled(() =>
     ctx.db.shortSnapshot(async (reader) => [
+      await signingKeyFault(ctx, reader, did),
       await logFaults(reader, did),
       await blobHealth.faultyOf(reader, did, MAX_BLOBS),
     ]),
   )
+  if (key !== null) faults.push(key)
   faults.push(...log, ...blobs.map(blobWords))
   const spaces: string[] = []
   await inStates<string>(ctx, '', async (reader, after, isDue) => {
