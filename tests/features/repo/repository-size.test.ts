@@ -159,6 +159,26 @@ const asks: Record<string, (account: TestAccount, records: number) => Promise<{ 
     }),
   deleteRecord: ({ did, call }, records) =>
     call('com.atproto.repo.deleteRecord', { json: { repo: did, collection, rkey: rkey(records / 2 + ++count) } }),
+  applyWrites: ({ did, call }, records) => {
+    const [updated, deleted] = [records / 2 + ++count, records / 2 + ++count].map(rkey)
+    const write = (action: string, fields: object) => ({
+      $type: `com.atproto.repo.applyWrites#${action}`,
+      collection,
+      ...fields,
+    })
+    const writes = [
+      write('create', { value: { $type: collection, text: `new ${count}` } }),
+      write('update', { rkey: updated, value: { $type: collection, text: `put ${count}` } }),
+      write('delete', { rkey: deleted }),
+    ]
+    return call('com.atproto.repo.applyWrites', { json: { repo: did, writes } })
+  },
+  uploadBlob: ({ call }) =>
+    call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: Buffer.from(`file ${++count}`),
+    }),
   getRecord: ({ did }, records) =>
     xrpc(pds, `com.atproto.repo.getRecord?repo=${did}&collection=${collection}&rkey=${rkey(records / 2 - 1)}`),
   'listRecords, from either end and from the middle': async ({ did }, records) => {
