@@ -50,7 +50,7 @@ import {
   type SegmentHeader,
 } from './continuous-format.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
-import { readObject, segmentOf, type Segment } from './continuous-reading.ts'
+import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
@@ -79,6 +79,15 @@ const MAX_WAIT_MILLIS = 5000
 const MAX_SYNC_PAUSE_MILLIS = 1000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const UNKNOWN = '; the change may still take effect'
+
+/** Where the chain continues if the destination has more of it than was noted. */
+interface Later {
+  state: ChainState
+  /** How many segments of the spool are before that. */
+  kept: number
+  /** Those that follow. */
+  numbers: number[]
+}
 
 /** A group that waits for its segment, or for a look at the lease if it changed nothing. */
 interface Passing {
@@ -295,9 +304,9 @@ export class ContinuousSending implements CommitGate {
 
   async #resume(noted: ChainState): Promise<boolean> {
     const later = this.#isSync ? await this.#laterState(noted) : null
-    const ahead = later && (await this.following.begin(later.position))
-    const state = ahead === null ? noted : later!
-    if (ahead !== null) await this.#spool.skip(state)
+    const ahead = later && (await this.following.begin(later.state.position))
+    const state = ahead === null ? noted : later!.state
+    if (ahead !== null) await this.#adopt(later!)
     const follower =
       ahead ??
       (await this.following.begin(state.position)) ??
@@ -310,37 +319,58 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * What the destination has after the state that was noted, of which a loss of power may take the newest version. Null
-   * if that is all. The log of the database proves that it has the same commits.
+   * What the destination has after the state that was noted: a loss of power may take the newest version of that, and a
+   * segment may have been sent before it was in the spool. Null if that is all. The log of the database proves that it
+   * has the same commits.
    */
-  async #laterState(noted: ChainState): Promise<ChainState | null> {
-    let state = noted
+  async #laterState(noted: ChainState): Promise<Later | null> {
+    const { waiting } = this.#spool
     const key = Buffer.from(noted.key, 'base64')
     const segmentAt = (number: number) =>
       segmentOf(this.#archive, key, segmentName(noted.chain, number)).catch((error: unknown) => {
         if (error instanceof OperatorError) return null
         throw error
       })
+    let later: Later = { state: noted, kept: waiting.length, numbers: [] }
     await this.#untilDone(
       () => this.#end.signal.aborted,
       async () => {
-        const [first] = this.#spool.waiting
-        if (first !== undefined) {
-          const own = await this.#spool.read(first)
-          const found = await segmentAt(first.number)
+        later = { state: noted, kept: waiting.length, numbers: [] }
+        const take = (found: Segment) => {
+          later.state = after(later.state, found)
+          later.numbers.push(found.header.number)
+        }
+        for (const [at, segment] of waiting.slice(0, MAX_UNDER_WAY).entries()) {
+          const own = await this.#spool.read(segment)
+          const found = await segmentAt(segment.number)
+          if (found === null || found.digest === digestOf(own)) continue
+          if (found.header.previous !== headerOf(own)?.previous) return
           // What the process before this one had sent has arrived late, when this one had made another in its place.
-          if (found === null || found.digest === digestOf(own) || found.header.previous !== headerOf(own)?.previous)
-            return
-          state = after(state, found)
+          later.kept = at
+          take(found)
+          break
         }
         for (;;) {
-          const found = await segmentAt(state.next)
-          if (found === null || found.header.previous !== state.digest) return
-          state = after(state, found)
+          const found = await segmentAt(later.state.next)
+          if (found === null || found.header.previous !== later.state.digest) return
+          take(found)
         }
       },
     )
-    return state === noted ? null : state
+    return later.numbers.length === 0 ? null : later
+  }
+
+  /** Continue from what the destination has. */
+  async #adopt({ state, kept, numbers }: Later): Promise<void> {
+    if (kept === 0) return this.#spool.skip(state)
+    // It may lack some of those before, which are sent again, and so are these.
+    this.#spool.keep(kept)
+    let before = state
+    for (const number of numbers) {
+      const content = await needed(this.#archive, segmentName(state.chain, number))
+      before = after(before, { header: headerOf(content)!, digest: digestOf(content) })
+      await this.#spool.add({ ...before, sinceBase: state.sinceBase }, content, this.ctx.clock.monotonic())
+    }
   }
 
   #continue(state: ChainState, follower: LogFollower): void {
@@ -802,7 +832,7 @@ export class ContinuousSending implements CommitGate {
 }
 
 /** The state of the chain once it has this segment too. */
-function after(state: ChainState, { header, digest }: Segment): ChainState {
+function after(state: ChainState, { header, digest }: Pick<Segment, 'header' | 'digest'>): ChainState {
   const { number, at, position = nowhere } = header
   const next = numberAfter(header)
   return { ...state, number, next, at, position, digest, sinceBase: state.sinceBase + 1, closed: null }

@@ -149,6 +149,11 @@ export class Spool {
     this.bytes -= bytes
   }
 
+  /** Only so many, and others follow: the files of the rest are replaced by theirs, or dropped at the next start. */
+  keep(count: number): void {
+    for (const { bytes } of this.waiting.splice(count)) this.bytes -= bytes
+  }
+
   /** The destination has all through this state. */
   async skip(state: ChainState): Promise<void> {
     while (this.waiting.length > 0) await this.shift()
