@@ -1,10 +1,21 @@
 /** A machine that follows another one's continuous backup, and what keeps it from taking over without all of it. */
 import { afterAll, expect, test } from 'bun:test'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, withContext } from '../../../src/app.ts'
 import { Following } from '../../../src/features/operations/backup/backup.ts'
+import { digestOf, headerOf, segmentName } from '../../../src/features/operations/backup/continuous-format.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
@@ -288,6 +299,53 @@ test.each([0, 600])(
     expect(await notes(other.config, alice)).toEqual(['before'])
   },
 )
+
+test('a segment that was sent before it was in the spool, where others wait, does not keep the server from starting', async () => {
+  const place = newFolder()
+  const folder = newFolder()
+  const noted = newFolder()
+  mkdirSync(folder)
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+    SERVICE_BACKUP_CONTINUOUS: place,
+    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+  }
+  const state = join(folder, 'data', 'continuous')
+  let alice: TestAccount
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    alice = await createAccount(server, 'alice')
+    await isKept(server)
+    await post(alice, 'first')
+    cpSync(state, noted, { recursive: true })
+    for (const name of ['second', 'third', 'fourth']) await post(alice, name)
+    server.signal('SIGKILL')
+    await server.exited
+  }
+  const before = segments(place)
+  // The spool as of the first segment after that: it waits, and was sent, and so were the next ones.
+  const chain = JSON.parse(readFileSync(join(noted, 'state.json'), 'utf8')) as { chain: string; next: number }
+  const sent = readFileSync(join(place, segmentName(chain.chain, chain.next)))
+  const { number, at, position } = headerOf(sent)!
+  rmSync(state, { recursive: true })
+  mkdirSync(state)
+  writeFileSync(join(state, `${number}.segment`), sent)
+  writeFileSync(
+    join(state, 'state.json'),
+    JSON.stringify({ ...chain, number, next: number + 1, digest: digestOf(sent), at, position }),
+  )
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    await isKept(server)
+    await post(alice, 'fifth')
+  }
+  expect(names(place, 'key')).toHaveLength(1)
+  expect(segments(place).slice(0, before.length)).toEqual(before)
+  const other = await machine({ continuous: place, continuousPromise: 'sync' })
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(['fifth', 'first', 'fourth', 'second', 'third'])
+})
 
 test('a machine that was replaced tells no relay that its cursor is in the future', async () => {
   await using bucket = await startBucket()

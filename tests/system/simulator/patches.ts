@@ -242,6 +242,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /acknowledges a write that was asked for after/,
   },
+  unspooled: {
+    what: 'a restarted server does not look for segments that were sent before they were in the spool',
+    patches: [
+      {
+        path: 'src/features/operations/backup/continuous-sending.ts',
+        find: 'const found = await segmentAt(later.state.next)',
+        put: 'const found = waiting.length > 0 ? null : await segmentAt(later.state.next)',
+      },
+    ],
+    found: /machines serve/,
+  },
   'lost-epoch': {
     what: 'segments that are made before the lease was seen again are of no epoch',
     patches: [
