@@ -1,4 +1,5 @@
 /** What the doctor says of the archive of PostgreSQL's log, whichever database the suite runs on. */
+import { SQL } from 'bun'
 import { expect, test } from 'bun:test'
 import { checks, examine, type Finding } from '../../../src/features/operations/doctor/doctor.ts'
 import type { Patient } from '../../../src/features/operations/doctor/finding.ts'
@@ -45,6 +46,30 @@ test('the doctor says whether PostgreSQL archives its log, whether that fails, a
     await until(async () =>
       (await find(url)).text.endsWith('synchronous_commit is local, so commits wait for no standby'),
     )
+  } finally {
+    server.stop()
+  }
+})
+
+test('a role that may not read settings or statistics of PostgreSQL is told so, and no green finding', async () => {
+  const server = await startServer()
+  try {
+    await server.createDatabase('archived')
+    await server.configure({ archive_mode: 'on', archive_command: 'true' })
+    await server.crash()
+    await server.restart()
+    const url = new URL(server.url('archived'))
+    await using admin = new SQL({ adapter: 'postgres', url: url.href, max: 1 })
+    await admin.unsafe(`CREATE ROLE plain LOGIN PASSWORD 'plain'`)
+    url.username = url.password = 'plain'
+    // Without any right of its own, a role may read them.
+    expect(await find(url.href)).toEqual(await find(server.url('archived')))
+    expect(await find(url.href)).toMatchObject({ state: 'ok' })
+    for (const view of ['pg_stat_archiver', 'pg_settings']) {
+      await admin.unsafe(`REVOKE SELECT ON pg_catalog.${view} FROM PUBLIC`)
+      expect(await find(url.href)).toMatchObject({ state: 'warning', text: expect.stringContaining('cannot be told') })
+    }
+    expect(await find(server.url('archived'))).toMatchObject({ state: 'ok' })
   } finally {
     server.stop()
   }

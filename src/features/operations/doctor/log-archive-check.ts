@@ -7,7 +7,7 @@
  */
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { isPostgresUrl } from '../../../platform/database/database-url.ts'
-import { sql, type Database } from '../../../platform/database/database.ts'
+import { sql, sqlList, type Database } from '../../../platform/database/database.ts'
 import { fault, ok, warning, type Check, type Finding, type Patient } from './finding.ts'
 
 export const logArchiveCheck: Check = { name: 'log-archive', needs: 'database', run: checkLogArchive }
@@ -20,6 +20,7 @@ async function checkLogArchive({ config }: Patient): Promise<Finding> {
   const db = await openDatabase({ databaseUrl: config.databaseUrl, access: 'onlooker' })
   try {
     const settings = await settingsOf(db)
+    if (settings === null) return untold()
     const standbys = standbyWords(settings)
     if (settings['archive_mode'] === 'off')
       return config.backup.destination === null
@@ -34,7 +35,8 @@ async function checkLogArchive({ config }: Patient): Promise<Finding> {
         `archive_mode is ${settings['archive_mode']}, but archive_command is empty: the log grows until the disk is full`,
         'set archive_command in postgresql.conf, and reload PostgreSQL',
       )
-    const failed = await failedFile(db)
+    const failed = await readable(() => failedFile(db))
+    if (failed === denied) return untold()
     return failed === null
       ? ok(`archive_mode is ${settings['archive_mode']}; ${standbys}`)
       : fault(
@@ -46,12 +48,35 @@ async function checkLogArchive({ config }: Patient): Promise<Finding> {
   }
 }
 
-async function settingsOf(db: Database): Promise<Partial<Record<string, string>>> {
-  const rows = await db.all<{ name: string; setting: string }>(sql`
-    SELECT name, setting FROM pg_settings
-    WHERE name IN ('archive_mode', 'archive_command', 'archive_library', 'synchronous_standby_names',
-      'synchronous_commit')`)
-  return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
+const untold = (): Finding =>
+  warning(
+    'whether PostgreSQL archives its log cannot be told: the role of database.url may not read its settings and statistics',
+    'grant it pg_monitor, and SELECT on pg_settings and pg_stat_archiver if that was revoked',
+  )
+
+const denied = Symbol('denied')
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+async function readable<T>(read: () => Promise<T>): Promise<T | typeof denied> {
+  try {
+    return await read()
+  } catch (error) {
+    if ((error as { errno?: unknown }).errno === INSUFFICIENT_PRIVILEGE) return denied
+    throw error
+  }
+}
+
+const needed = ['archive_mode', 'archive_command', 'synchronous_standby_names', 'synchronous_commit'] as const
+
+/** Returns null if the role may not read them. PostgreSQL leaves out settings that are for others. */
+async function settingsOf(db: Database): Promise<Partial<Record<string, string>> | null> {
+  const rows = await readable(() =>
+    db.all<{ name: string; setting: string }>(sql`
+      SELECT name, setting FROM pg_settings WHERE name IN ${sqlList([...needed, 'archive_library'])}`),
+  )
+  if (rows === denied) return null
+  const settings = Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
+  return needed.every((name) => name in settings) ? settings : null
 }
 
 function standbyWords({
