@@ -1,5 +1,4 @@
 /** What the doctor says of the archive of PostgreSQL's log, whichever database the suite runs on. */
-import { SQL } from 'bun'
 import { expect, test } from 'bun:test'
 import { checks, examine, type Finding } from '../../../src/features/operations/doctor/doctor.ts'
 import type { Patient } from '../../../src/features/operations/doctor/finding.ts'
@@ -58,16 +57,13 @@ test('a role that may not read settings or statistics of PostgreSQL is told so, 
     await server.configure({ archive_mode: 'on', archive_command: 'true' })
     await server.crash()
     await server.restart()
-    const url = new URL(server.url('archived'))
-    await using admin = new SQL({ adapter: 'postgres', url: url.href, max: 1 })
-    await admin.unsafe(`CREATE ROLE plain LOGIN PASSWORD 'plain'`)
-    url.username = url.password = 'plain'
+    const url = await server.createRole('plain', 'archived')
     // Without any right of its own, a role may read them.
-    expect(await find(url.href)).toEqual(await find(server.url('archived')))
-    expect(await find(url.href)).toMatchObject({ state: 'ok' })
+    expect(await find(url)).toEqual(await find(server.url('archived')))
+    expect(await find(url)).toMatchObject({ state: 'ok' })
     for (const view of ['pg_stat_archiver', 'pg_settings']) {
-      await admin.unsafe(`REVOKE SELECT ON pg_catalog.${view} FROM PUBLIC`)
-      expect(await find(url.href)).toMatchObject({ state: 'warning', text: expect.stringContaining('cannot be told') })
+      await server.withhold(view, 'archived')
+      expect(await find(url)).toMatchObject({ state: 'warning', text: expect.stringContaining('cannot be told') })
     }
     expect(await find(server.url('archived'))).toMatchObject({ state: 'ok' })
   } finally {

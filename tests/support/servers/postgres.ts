@@ -48,6 +48,10 @@ export interface PostgresServer {
   /** Make an empty database, with the order of text that the server needs. */
   createDatabase(name: string, template?: string, tablespace?: string): Promise<void>
   dropDatabase(name: string): Promise<void>
+  /** Make a role without rights of its own. Returns the URL with which it reaches a database. */
+  createRole(name: string, database: string): Promise<string>
+  /** Let only administrators read a view of a database. */
+  withhold(view: string, database: string): Promise<void>
   /** End it without a chance to do anything, as `kill -9` does. */
   crash(): Promise<void>
   /** Start it again on the same data. */
@@ -231,6 +235,14 @@ async function startOn(
     },
     async dropDatabase(name) {
       await admin.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    },
+    async createRole(name, database) {
+      await admin.unsafe(`CREATE ROLE ${name} LOGIN`)
+      return Object.assign(new URL(url(database)), { username: name }).href
+    },
+    async withhold(view, database) {
+      await using there = new SQL({ adapter: 'postgres', url: url(database), max: 1 })
+      await there.unsafe(`REVOKE SELECT ON pg_catalog.${view} FROM PUBLIC`)
     },
   }
   return server

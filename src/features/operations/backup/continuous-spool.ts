@@ -149,7 +149,7 @@ export class Spool {
     this.bytes -= bytes
   }
 
-  /** Only so many, and others follow: the files of the rest are replaced by theirs, or dropped at the next start. */
+  /** Others follow the first ones. The files of the rest are replaced by theirs, or dropped at the next start. */
   keep(count: number): void {
     for (const { bytes } of this.waiting.splice(count)) this.bytes -= bytes
   }
