@@ -55,11 +55,13 @@ async function share(count: number): Promise<number> {
         values[name] === undefined ? [] : [`--${name}`, values[name]],
       )
       if (values.trace) given.push('--trace')
-      return Bun.spawn([process.execPath, import.meta.path, ...options.map(String), ...given], {
+      const child = Bun.spawn([process.execPath, import.meta.path, ...options.map(String), ...given], {
         env: { ...process.env, [COMPILER]: '0' },
         stdout: 'inherit',
         stderr: 'inherit',
-      }).exited
+      })
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal))
+      return child.exited
     }),
   )
   return Math.max(...codes)
