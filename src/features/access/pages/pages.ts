@@ -19,6 +19,6 @@ export {
   type SignedIn,
 } from './devices.ts'
 export { holderForm, holderOf, holderUpload, signInUrl, type Holder } from './holders.ts'
-export { offerEntry } from './passkey-entry.ts'
+export { offerEntry } from './passkey-offer.ts'
 export { provenForm } from './proven-form.ts'
 export { withPassword, type EnterPage } from './sign-in.ts'

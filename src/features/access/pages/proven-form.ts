@@ -25,7 +25,7 @@ import { signIn } from './devices.ts'
 import { carriedFields, PENDING_ID, withoutProof } from './factor-page.ts'
 import { factorTexts as texts } from './factor-texts.ts'
 import { holderForm, holderOf, signInAgainUrl, signInUrl, type Holder } from './holders.ts'
-import { entryUse } from './passkey-entry.ts'
+import { entryUse } from './passkey-offer.ts'
 import { withPassword } from './sign-in.ts'
 
 /** Declare a form as `holderForm` does. An account without a password signs in with its wallet first. */

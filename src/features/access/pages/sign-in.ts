@@ -25,7 +25,7 @@ import {
 } from '../factors/factors.ts'
 import type { PassedFactor } from './device-store.ts'
 import { factorTexts } from './factor-texts.ts'
-import { entryUse } from './passkey-entry.ts'
+import { entryUse } from './passkey-offer.ts'
 import { browserHashOf, deviceOf, newTrust, trustHashOf } from './devices.ts'
 import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, TRUST, type FactorView } from './factor-page.ts'
 import { faultAt, faultOf, faultTexts, passkeyAnswer, type Fault, type PageCall } from '../page-parts/page-parts.ts'
