@@ -93,8 +93,12 @@ export class LogFollower {
     this.#index = openSync(`${databasePath}-shm`, 'r')
   }
 
-  /** Call between groups. Read what is in the log, and not in the file of the database. */
+  /**
+   * Call between groups. Read what is in the log, and not in the file of the database, so that the file and the pages
+   * that are taken next are whole; and also what follows the pages that were taken last, for copies that have those.
+   */
   rewind(frames: number): void {
+    this.#read()
     const start = Math.min(this.#copiedFrames(), frames)
     const checksum = start === 0 ? '' : this.#frameHeader(start).toString('hex', SALTS_AT)
     this.#begin({ salts: this.#saltsNow(), frames: start, checksum }, frames)
