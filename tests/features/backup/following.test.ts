@@ -113,7 +113,8 @@ test('a machine that was away for longer than segments are kept takes over with 
   expect(await faults(other.config, alice)).toEqual([])
 })
 
-test('a loss of power that took what was noted last about the chain does not keep the server from starting; an older disk does', async () => {
+/** A server with `sync` that was killed once it had acknowledged four posts. `noted` has its data as of the first. */
+async function killedAfterPosts() {
   const place = newFolder()
   const folder = newFolder()
   const noted = newFolder()
@@ -137,7 +138,11 @@ test('a loss of power that took what was noted last about the chain does not kee
     server.signal('SIGKILL')
     await server.exited
   }
-  const before = segments(place)
+  return { place, folder, env, noted, data, state, alice, before: segments(place) }
+}
+
+test('a loss of power that took what was noted last about the chain does not keep the server from starting; an older disk does', async () => {
+  const { place, folder, env, noted, data, state, alice, before } = await killedAfterPosts()
   // An older state of the whole disk is another matter: it lacks what was acknowledged.
   renameSync(data, `${data}.newest`)
   cpSync(noted, data, { recursive: true })
@@ -301,31 +306,12 @@ test.each([0, 600])(
 )
 
 test('a segment that was sent before it was in the spool, where others wait, does not keep the server from starting', async () => {
-  const place = newFolder()
-  const folder = newFolder()
-  const noted = newFolder()
-  mkdirSync(folder)
-  const env = {
-    PORT: String(await freePort()),
-    SERVICE_RATE_LIMIT_ENABLED: 'false',
-    SERVICE_BACKUP_CONTINUOUS: place,
-    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
-  }
-  const state = join(folder, 'data', 'continuous')
-  let alice: TestAccount
-  {
-    await using server = await startProgram(['dev'], env, folder)
-    alice = await createAccount(server, 'alice')
-    await isKept(server)
-    await post(alice, 'first')
-    cpSync(state, noted, { recursive: true })
-    for (const name of ['second', 'third', 'fourth']) await post(alice, name)
-    server.signal('SIGKILL')
-    await server.exited
-  }
-  const before = segments(place)
+  const { place, folder, env, noted, state, alice, before } = await killedAfterPosts()
   // The spool as of the first segment after that: it waits, and was sent, and so were the next ones.
-  const chain = JSON.parse(readFileSync(join(noted, 'state.json'), 'utf8')) as { chain: string; next: number }
+  const chain = JSON.parse(readFileSync(join(noted, 'continuous', 'state.json'), 'utf8')) as {
+    chain: string
+    next: number
+  }
   const sent = readFileSync(join(place, segmentName(chain.chain, chain.next)))
   const { number, at, position } = headerOf(sent)!
   rmSync(state, { recursive: true })
