@@ -80,6 +80,11 @@ const arrivedBodies = new WeakMap<Response, ArrayBuffer>()
 /** Returns the body of a response to a `raw` request if it has been read already; else null. */
 export const arrivedBody = (response: Response): ArrayBuffer | null => arrivedBodies.get(response) ?? null
 
+/** Give up the body of a response that is of no use. */
+export async function discardBody(response: Response): Promise<void> {
+  if (arrivedBody(response) === null) await response.body?.cancel()
+}
+
 export interface OutboundOptions {
   resolver: Resolver
   reach: Reach

@@ -10,7 +10,7 @@
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../../http/errors.ts'
 import type { CounterLabels } from '../../../platform/running/metrics.ts'
-import { OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
+import { discardBody, OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
 import { isReadByName } from '../../../protocol/guarded-methods.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
@@ -18,8 +18,8 @@ import { refusedBy, revalidatedBody, revalidator } from './revalidated-streams.t
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { refuseSpacesIn } from './rpc-guard.ts'
 import { readJson, relayed } from './upstream-reply.ts'
-import { locate, type Located } from './upstream-services.ts'
-import { upstreamToken } from './upstream-token.ts'
+import { isConfigured, locate, type Located } from './upstream-services.ts'
+import { noteAcceptsOnce, upstreamToken, type UpstreamToken } from './upstream-token.ts'
 
 export { serviceText } from './proxy-header.ts'
 export { appviewService, otherAppview } from './upstream-services.ts'
@@ -89,7 +89,8 @@ export async function askJson(call: Exchange, forwarding: Forwarding & { path: s
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
   // First of all, because it revalidates the caller.
-  const headers = await outgoingHeaders(call, forwarding)
+  const token = await tokenOf(call, forwarding)
+  const headers = outgoingHeaders(call, forwarding, token)
   const located = await locate(ctx, forwarding.service)
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
@@ -97,7 +98,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   await recordCall(call, forwarding)
   const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
   const body = revalidatedBody(outgoingBody(call, forwarding, headers), revalidate)
-  try {
+  const send = async () => {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
       method: forwarding.path === undefined ? request.method : 'GET',
       headers,
@@ -111,6 +112,18 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       ...(revalidate && { admit: revalidate }),
     })
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
+    return response
+  }
+  try {
+    let response = await send()
+    if (token !== null && token.requests > 1 && refusesToken(response)) {
+      token.isRefused = true
+      await discardBody(response)
+      const { text } = (await tokenOf(call, forwarding))!
+      headers['authorization'] = `Bearer ${text}`
+      response = await send()
+      if (!refusesToken(response)) noteAcceptsOnce(ctx, token.aud)
+    }
     const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
     if (lagMillis !== undefined) ctx.metrics.observe('proxy_upstream_lag_seconds', Number(lagMillis) / 1000)
     if (revalidate) await refusedBy(response, revalidate)
@@ -135,23 +148,36 @@ async function recordCall({ ctx, request, nsid }: Exchange, { caller, service, p
 /** By names in lower case. */
 type OutgoingHeaders = Record<string, string>
 
-async function outgoingHeaders(
+/** Returns the token that the request carries; null if it carries none. Throws what `upstreamToken` throws. */
+async function tokenOf(
   { ctx, request, nsid }: Exchange,
-  { service, caller, lxm, aud, appeals, acceptEncoding }: Forwarding,
-): Promise<OutgoingHeaders> {
+  { service, caller, lxm, aud = service.did, appeals, path }: Forwarding,
+): Promise<UpstreamToken | null> {
+  if (caller === null) return null
+  const isQuery = path !== undefined || request.method !== 'POST'
+  return upstreamToken(ctx, {
+    iss: caller.did,
+    aud,
+    lxm: lxm ?? nsid!,
+    appeals,
+    revalidation: revalidationOf(ctx, caller),
+    // A service that passes the token on to another one would not say so if that one refused it.
+    mayKeep: isQuery && aud === service.did && isConfigured(ctx.config, service),
+  })
+}
+
+const refusesToken = ({ status }: Response): boolean => status === 401 || status === 403
+
+function outgoingHeaders(
+  { request }: Exchange,
+  { acceptEncoding }: Forwarding,
+  token: UpstreamToken | null,
+): OutgoingHeaders {
   const headers: OutgoingHeaders = {
     'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity',
   }
   copy(request.headers, headers, passedHeaders)
-  if (caller === null) return headers
-  const token = await upstreamToken(ctx, {
-    iss: caller.did,
-    aud: aud ?? service.did,
-    lxm: lxm ?? nsid!,
-    appeals,
-    revalidation: revalidationOf(ctx, caller),
-  })
-  headers['authorization'] = `Bearer ${token}`
+  if (token !== null) headers['authorization'] = `Bearer ${token.text}`
   return headers
 }
 

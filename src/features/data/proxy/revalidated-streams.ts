@@ -4,7 +4,7 @@
  * that nothing passes after they were ended; a session once a second, so that most requests cost no look-up at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { arrivedBody } from '../../../platform/network/outbound.ts'
+import { discardBody } from '../../../platform/network/outbound.ts'
 import { isRecorded, type AccessCaller } from '../../access/callers/callers.ts'
 
 /** How long a session that was revalidated counts as valid. */
@@ -41,7 +41,7 @@ export async function refusedBy(response: Response, revalidate: RevalidateHere):
   try {
     await revalidate()
   } catch (error) {
-    if (arrivedBody(response) === null) await response.body?.cancel()
+    await discardBody(response)
     throw error
   }
 }

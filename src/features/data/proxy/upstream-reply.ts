@@ -5,7 +5,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { Refusal } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
-import { arrivedBody, OutboundError } from '../../../platform/network/outbound.ts'
+import { arrivedBody, discardBody, OutboundError } from '../../../platform/network/outbound.ts'
 
 const passedOnSuccess = [
   'content-type',
@@ -98,7 +98,7 @@ export const isJson = (response: Response): boolean =>
 /** Returns the decoded JSON body, or undefined if it is not JSON, is longer than `maxBytes` or is cut off. */
 export async function readJson(response: Response, maxBytes: number): Promise<unknown> {
   if (!isJson(response)) {
-    if (arrivedBody(response) === null) await response.body?.cancel()
+    await discardBody(response)
     return undefined
   }
   const bytes = await readBytes(response, maxBytes)

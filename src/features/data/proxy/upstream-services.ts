@@ -105,6 +105,14 @@ export function otherAppview({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>
   return named === null || serviceText(named) === ctx.config.appview.did ? null : named
 }
 
+function configuredAs(config: Config, service: ServiceName): ConfiguredService | undefined {
+  const name = serviceText(service)
+  return configuredServices(config).find(({ text }) => text === name)
+}
+
+export const isConfigured = (config: Config, service: ServiceName): boolean =>
+  configuredAs(config, service) !== undefined
+
 export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'unresolved' | 'unlisted' }
 
 /**
@@ -113,13 +121,11 @@ export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'un
  * being looked up.
  */
 export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
-  const name = serviceText(service)
-  const configured = configuredServices(ctx.config).find(({ text }) => text === name)
-  if (configured)
-    return {
-      ok: true,
-      upstream: { label: configured.label, url: configured.url, outbound: ctx.upstream, toldName: name },
-    }
+  const configured = configuredAs(ctx.config, service)
+  if (configured) {
+    const { label, url, text } = configured
+    return { ok: true, upstream: { label, url, outbound: ctx.upstream, toldName: text } }
+  }
   const resolution = await resolveDid(ctx, service.did)
   if (!resolution.ok) return { ok: false, fault: 'unresolved' }
   const url = serviceEndpoint(resolution.document, service.fragment)

@@ -1,17 +1,32 @@
 /**
  * Service tokens, which authenticate an account to another service.
  *
+ * Signing a token costs as much as any other part of a forwarded request. A token for a query to a configured service
+ * is therefore kept for half a minute and presented again, for the same account, service and method only. Whether the
+ * account and the caller may have one is checked for each request.
+ *
+ * A service may accept the number of a token (`jti`) only once. If one refuses a token that several requests had, and
+ * accepts a new one, it gets a new token for each request of the next hour.
+ *
  * Source: atproto "HTTP API (XRPC)", "Inter-Service Authentication (JWT)".
  */
 import { randomBytes } from 'node:crypto'
-import type { Context } from '../../../platform/context.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { HOUR_MILLIS } from '../../../base/durations.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { SigningKey } from '../../../protocol/keys.ts'
 import { formatServiceToken } from '../../../protocol/service-token.ts'
 import { accountSigner } from '../../identity/account-keys/account-keys.ts'
 import { refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 
 const TTL_SECS = 60
+/** How long a token is presented. What remains of its life is for slow requests, and for clocks that are ahead. */
+const KEPT_SECS = 30
+/** Characters of the tokens that are kept, with their keys; one has 500. */
+const MAX_KEPT_CHARS = 4 * 1024 ** 2
+const PRESENTED_ONCE_MILLIS = HOUR_MILLIS
 
 export interface TokenSubject {
   iss: Did
@@ -22,22 +37,62 @@ export interface TokenSubject {
   appeals?: boolean
   /** Revalidates the caller. */
   revalidation: Revalidation | null
+  /** Whether the token may have been presented before, and may be again: to services that the operator configured. */
+  mayKeep: boolean
 }
 
+export interface UpstreamToken {
+  readonly text: string
+  readonly aud: Did
+  /** Requests that have got it. */
+  requests: number
+  /** Whether the service has refused it after several requests had got it: it is presented no more. */
+  isRefused: boolean
+}
+
+interface KeptToken extends UpstreamToken {
+  readonly key: SigningKey
+  /** Seconds. */
+  readonly iat: number
+}
+
+const keptTokens = perContext(
+  () => new BoundedCache<KeptToken>(MAX_KEPT_CHARS, (subject, { text }) => subject.length + text.length),
+)
+
+/** Until when services that accept a token once get no kept ones, on the monotonic clock. */
+const acceptingOnce = perContext(() => new Map<Did, Millis>())
+
 /**
- * Returns a token for one service and one method, signed with the account's signing key and valid for a minute. Throws
- * `AccountNotFound` if the account is gone, `AccountTakedown` if it was taken down and `appeals` is not set, and the
- * refusal of a caller whose access has ended.
+ * Returns a token for one service and one method, signed with the account's signing key and valid for at least half a
+ * minute. Throws `AccountNotFound` if the account is gone, `AccountTakedown` if it was taken down and `appeals` is not
+ * set, and the refusal of a caller whose access has ended.
  */
-export async function upstreamToken(
-  ctx: Context,
-  { appeals = false, revalidation, ...subject }: TokenSubject,
-): Promise<string> {
-  const signer = await accountSigner(ctx, ctx.db, subject.iss, revalidation)
+export async function upstreamToken(ctx: Context, subject: TokenSubject): Promise<UpstreamToken> {
+  const { iss, aud, lxm, appeals = false, revalidation } = subject
+  const signer = await accountSigner(ctx, ctx.db, iss, revalidation)
   const status = signer?.status ?? null
   if (appeals) refuseMissing(status)
   else refuseTakendown(status)
   requireValid(revalidation, signer!)
+  const { key } = signer!
   const iat = Math.floor(ctx.clock.now() / 1000)
-  return formatServiceToken(signer!.key, { iat, ...subject, exp: iat + TTL_SECS, jti: randomBytes(16).toString('hex') })
+  const name = `${iss} ${aud} ${lxm}`
+  const kept = subject.mayKeep ? keptTokens(ctx).get(name) : undefined
+  const isFresh = kept !== undefined && kept.key === key && kept.iat <= iat && iat < kept.iat + KEPT_SECS
+  const acceptsOnce = (acceptingOnce(ctx).get(aud) ?? 0) > ctx.clock.monotonic()
+  if (isFresh && !kept.isRefused && !acceptsOnce) {
+    kept.requests++
+    return kept
+  }
+  const jti = randomBytes(16).toString('hex')
+  const text = formatServiceToken(key, { iat, iss, aud, lxm, exp: iat + TTL_SECS, jti })
+  const token = { text, aud, requests: 1, isRefused: false, key, iat }
+  if (subject.mayKeep && !isFresh && !acceptsOnce) keptTokens(ctx).set(name, token)
+  return token
+}
+
+/** Note that a service has refused a token that several requests had got, and accepted a new one. */
+export function noteAcceptsOnce(ctx: Context, aud: Did): void {
+  acceptingOnce(ctx).set(aud, ctx.clock.monotonic() + PRESENTED_ONCE_MILLIS)
 }

@@ -42,6 +42,10 @@ export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | nul
   return row && headOf(row)
 }
 
+/** Where a repository stands, without its blocks. */
+export const findRevision = (reader: Reader, did: Did): Promise<Pick<RepoHead, 'id' | 'rev'> | null> =>
+  reader.get(sql`SELECT id, rev FROM repo WHERE did = ${did}`)
+
 const headOf = (row: HeadRow): RepoHead => ({ ...row, head: new Cid(row.head), data: new Cid(row.data) })
 
 /** Heads by DID. Accounts without a repository are left out. */

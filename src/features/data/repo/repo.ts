@@ -31,6 +31,7 @@ import {
   disownOrphan,
   disownRepo,
   findCounts,
+  findRevision,
   keepCounts,
   recordTotal,
   recordTotalOf,
@@ -104,15 +105,15 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
 
 /** Records written after a revision, oldest commit first. */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
-  const repo = await repoHead(reader, did)
-  // Mostly there are none, and the head tells so.
+  const repo = await findRevision(reader, did)
+  // Mostly there are none, and the revision tells so.
   if (repo === null || repo.rev <= rev) return []
   return listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
 }
 
 /** Whether any record was written at a revision or before it. */
 export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
-  const repo = await repoHead(reader, did)
+  const repo = await findRevision(reader, did)
   return repo !== null && anyRecordUpTo(reader, repo.id, rev)
 }
 
