@@ -1,6 +1,5 @@
 /** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import { Readable, type Transform } from 'node:stream'
+import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../base/content-codings.ts'
 import { Stalled, steady, uploadPace, type ArrivalPace } from '../base/unstalled.ts'
 import { resumed } from '../platform/running/request-scope.ts'
 import { payloadTooLarge, Refusal } from './errors.ts'
@@ -10,16 +9,6 @@ import { isDeeperThan } from './json-depth.ts'
 export const DEFAULT_JSON_BYTES = 150 * 1024
 /** Nesting levels of arrays and objects. Records have a lower bound. */
 const MAX_JSON_DEPTH = 256
-/** Each coding costs a decompressor and its memory, and a header could name thousands. */
-const MAX_CODINGS = 2
-
-const decoders: Record<string, () => Transform> = {
-  gzip: createGunzip,
-  'x-gzip': createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-}
-
 /** Clients of the reference expect this name for JSON and text, and `PayloadTooLarge` for streams. */
 const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request entity too large')
 
@@ -132,36 +121,20 @@ export class RequestBody {
   }
 
   #decoded(body: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
-    const codings = (this.request.headers.get('content-encoding') ?? '')
-      .split(',')
-      .map((coding) => coding.trim().toLowerCase())
-      .filter((coding) => coding !== '' && coding !== 'identity')
+    const codings = codingsIn(this.request.headers.get('content-encoding'))
     if (codings.length === 0) return body
     if (codings.length > MAX_CODINGS) throw new Refusal(415, 'UnsupportedMediaType', 'too many content-encodings')
-    const transforms = codings.reverse().map((coding) => {
-      const make = decoders[coding]
-      if (!make) throw new Refusal(415, 'UnsupportedMediaType', 'unsupported content-encoding')
-      return make()
-    })
-    return decode(steady(body, this.codedPace), transforms)
+    if (!codings.every(isKnownCoding)) throw new Refusal(415, 'UnsupportedMediaType', 'unsupported content-encoding')
+    return uncoded(steady(body, this.codedPace), codings)
   }
 }
 
-async function* decode(body: AsyncIterable<Uint8Array>, transforms: readonly Transform[]): AsyncGenerator<Uint8Array> {
-  const arriving = Readable.from(body, { objectMode: false })
-  let source: Readable = arriving
-  for (const transform of transforms) {
-    const from = source
-    from.on('error', (error) => transform.destroy(error))
-    source = from.pipe(transform)
-  }
+async function* uncoded(body: AsyncIterable<Uint8Array>, codings: readonly string[]): AsyncGenerator<Uint8Array> {
   try {
-    for await (const chunk of source) yield chunk as Uint8Array
+    yield* decoded(body, codings)
   } catch (error) {
-    if ((error as { code?: string }).code?.startsWith('Z_') || (error as { code?: string }).code?.startsWith('ERR_'))
+    if (error instanceof Miscoded)
       throw new Refusal(400, 'InvalidRequest', 'The body does not match its content-encoding')
     throw error instanceof Stalled ? new Refusal(408, 'RequestTimeout', 'The upload is too slow') : error
-  } finally {
-    arriving.destroy()
   }
 }

@@ -8,10 +8,12 @@
  * and the certificate. So a name that changes its address between check and use (DNS rebinding) gains nothing.
  *
  * Redirects are followed only if the caller asks for it, and each hop is checked like the first. Time and size are
- * bounded.
+ * bounded. Bodies are decoded here, because the client would decode all that has arrived at once: of a kilobyte, that
+ * may be gigabytes.
  *
  * Development and tests also permit loopback addresses, and plain http to them, and nothing else.
  */
+import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../../base/content-codings.ts'
 import { resumed } from '../running/request-scope.ts'
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 import { certificateWords, type ClockComparison } from './clock-comparison.ts'
@@ -267,13 +269,18 @@ function send(
   const port = target.port === '' && target.protocol === 'https:' ? (options.httpsPort ?? '') : target.port
   const host = address.includes(':') ? `[${address}]` : address
   const pinned = `${target.protocol}//${host}${port === '' ? '' : `:${port}`}${target.pathname}${target.search}`
-  const headers = { 'user-agent': 'holdfast', ...request.headers, host: target.host }
+  const headers = {
+    'user-agent': 'holdfast',
+    ...(!request.raw && { 'accept-encoding': 'identity' }),
+    ...request.headers,
+    host: target.host,
+  }
   return fetch(pinned, {
     method: request.method,
     headers,
     body: request.body,
     redirect: 'manual',
-    decompress: !request.raw,
+    decompress: false,
     signal,
     // Connections are reused per address *and* server name, so a certificate is always checked against its own name.
     ...(target.protocol === 'https:' && {
@@ -284,9 +291,13 @@ function send(
 
 /** Returns the response with a body that enforces its bounds, and ends its life once no more bytes will come. */
 async function boundedResponse(response: Response, request: BoundedRequest, life: Life): Promise<Response> {
-  const isDecoded = !request.raw && response.headers.has('content-encoding')
-  const headers = isDecoded ? new Headers(response.headers) : response.headers
-  if (isDecoded) {
+  const codings = request.raw ? [] : codingsIn(response.headers.get('content-encoding'))
+  const headers = codings.length > 0 ? new Headers(response.headers) : response.headers
+  if (codings.length > 0) {
+    if (codings.length > MAX_CODINGS || !codings.every(isKnownCoding)) {
+      void response.body?.cancel()
+      throw new OutboundError('unreachable', 'the response has an unknown content-encoding')
+    }
     headers.delete('content-encoding')
     headers.delete('content-length')
   }
@@ -312,18 +323,39 @@ async function boundedResponse(response: Response, request: BoundedRequest, life
     void response.body!.cancel()
     throw tooLarge(request)
   }
-  return new Response(boundedBody(response.body!, request, life), init)
+  const pieces = response.body!.getReader()
+  return new Response(boundedBody(codings.length > 0 ? decodedPieces(pieces, codings) : pieces, request, life), init)
+}
+
+/** A body as it is read, piece by piece. */
+interface Pieces {
+  read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
+  cancel(reason?: unknown): Promise<void>
+}
+
+/** The pieces of a body without its codings. */
+function decodedPieces(pieces: Pieces, codings: readonly string[]): Pieces {
+  const coded = async function* () {
+    for (let piece = await pieces.read(); piece.value !== undefined; piece = await pieces.read()) yield piece.value
+  }
+  const plain = decoded(coded(), codings)
+  return {
+    async read() {
+      const { done = false, value } = await plain.next()
+      return { done, value: value ?? undefined }
+    },
+    async cancel(reason) {
+      // First what `plain` may be waiting for.
+      await pieces.cancel(reason)
+      await plain.return(undefined)
+    },
+  }
 }
 
 const tooLarge = ({ maxBytes }: BoundedRequest) =>
   new OutboundError('too-large', `a body of more than ${maxBytes} bytes`)
 
-function boundedBody(
-  source: ReadableStream<Uint8Array>,
-  request: BoundedRequest,
-  life: Life,
-): ReadableStream<Uint8Array> {
-  const reader = source.getReader()
+function boundedBody(reader: Pieces, request: BoundedRequest, life: Life): ReadableStream<Uint8Array> {
   let received = 0
   const fail = (controller: ReadableStreamDefaultController, error: unknown) => {
     life.end()
@@ -332,7 +364,7 @@ function boundedBody(
   }
   return new ReadableStream({
     async pull(controller) {
-      let next: Awaited<ReturnType<typeof reader.read>>
+      let next: Awaited<ReturnType<Pieces['read']>>
       try {
         next = await reader.read()
         resumed()
@@ -364,5 +396,6 @@ function boundedBody(
 function named(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof OutboundError || error instanceof LookupsFull) return error
+  if (error instanceof Miscoded) return new OutboundError('unreachable', error.message, { cause: error })
   return new OutboundError('unreachable', certificateWords(error) ?? 'the host could not be reached', { cause: error })
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { brotliCompressSync, constants } from 'node:zlib'
 import {
   arrivedBody,
   createOutbound,
@@ -8,6 +9,7 @@ import {
 } from '../../../src/platform/network/outbound.ts'
 import { startWebHost } from '../../support/servers/did-web-host.ts'
 import { fakeDns } from '../../support/servers/dns.ts'
+import { memoryMiB } from '../../support/process-memory.ts'
 import { setUp } from '../../support/set-up.ts'
 
 const web = setUp(() => startWebHost())
@@ -191,6 +193,33 @@ test('a body may be as long as allowed and no longer, declared or not', async ()
     expect(await faultOf(outbound.fetch(`https://a.web.test/${path}`, { maxBytes: 1199 }))).toBe('too-large')
     expect((await (await outbound.fetch(`https://a.web.test/${path}`, { maxBytes: 1200 })).bytes()).length).toBe(1200)
   }
+})
+
+test('of some hundred bytes that stand for half a gigabyte, no more is decoded than is wanted', async () => {
+  const bomb = brotliCompressSync(new Uint8Array(512 * 1024 ** 2), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })
+  expect(bomb.length).toBeLessThan(1024)
+  web.publish('a.web.test', '/brotli', () => new Response(bomb, { headers: { 'content-encoding': 'br' } }))
+  Bun.gc(true)
+  const before = memoryMiB(process.pid, 'VmRSS')
+  const faults = Array.from({ length: 8 }, () =>
+    faultOf(outbound.fetch('https://a.web.test/brotli', { maxBytes: 64 * 1024 })),
+  )
+  expect(new Set(await Promise.all(faults))).toEqual(new Set(['too-large']))
+  expect(memoryMiB(process.pid, 'VmRSS') - before).toBeLessThan(256)
+  await (await outbound.fetch('https://a.web.test/brotli')).body!.cancel()
+})
+
+test('what is coded in an unknown way, or not as its header says, cannot be read', async () => {
+  const coded = (coding: string, bytes: Uint8Array<ArrayBuffer>) => () =>
+    new Response(bytes, { headers: { 'content-encoding': coding } })
+  web.publish('a.web.test', '/twice', coded('gzip, gzip', gzip(gzip('hello'))))
+  web.publish('a.web.test', '/unknown', coded('lz4', gzip('hello')))
+  web.publish('a.web.test', '/thrice', coded('gzip, gzip, gzip', gzip(gzip(gzip('hello')))))
+  web.publish('a.web.test', '/false', coded('gzip', new Uint8Array(100)))
+  web.publish('a.web.test', '/cut', coded('gzip', gzip('hello').slice(0, -6)))
+  expect(await (await outbound.fetch('https://a.web.test/twice')).text()).toBe('hello')
+  for (const path of ['unknown', 'thrice', 'false', 'cut'])
+    expect(await faultOf(outbound.fetch(`https://a.web.test/${path}`))).toBe('unreachable')
 })
 
 test('a body keeps its encoding when asked for raw, and loses the header when not', async () => {

@@ -3,6 +3,7 @@
  * `Refusal`, with a default name and message if the other service sent none.
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
+import { codingsIn, MAX_CODINGS } from '../../../base/content-codings.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { arrivedBody, discardBody, OutboundError } from '../../../platform/network/outbound.ts'
@@ -168,11 +169,8 @@ async function readBytes(response: Response, maxBytes: number): Promise<Uint8Arr
 
 /** Returns undefined if the bytes do not decode to JSON, or decode to more than `maxBytes`. RFC 9110, 8.4. */
 export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
-  const codings = (contentEncoding ?? '')
-    .split(',')
-    .map((coding) => coding.trim().toLowerCase())
-    .filter((coding) => coding !== '' && coding !== 'identity')
-  if (!codings.every(isReadableCoding)) return undefined
+  const codings = codingsIn(contentEncoding)
+  if (codings.length > MAX_CODINGS || !codings.every(isReadableCoding)) return undefined
   try {
     const decoded = codings
       .reverse()
