@@ -1,6 +1,5 @@
-import { withContext } from '../../app.ts'
 import { openFollowerPort, openFollowerReads } from '../../follower-port.ts'
-import { continueSequence, Following, mayServe, type Followed } from '../../features/operations/backup/backup.ts'
+import { Following, mayServe, type Followed } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
@@ -76,7 +75,6 @@ async function follow(config: Config, answersReads: boolean): Promise<Followed |
   const port = openFollowerPort(config, parts, following, reads)
   try {
     const taken = await following.run(stopping.signal)
-    if (taken?.lostAfter != null) await continueLost(config, taken.lostAfter)
     return taken ?? 'stopped'
   } finally {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop)
@@ -85,10 +83,6 @@ async function follow(config: Config, answersReads: boolean): Promise<Followed |
     unlock()
   }
 }
-
-/** Relays may have seen events that the copy lacks. */
-const continueLost = (config: Config, seq: number): Promise<unknown> =>
-  withContext(config, (ctx) => continueSequence(ctx, seq), { isLocked: true })
 
 async function serve(terminal: Terminal, mode: 'serve' | 'dev', taken: Followed | null): Promise<ExitCode> {
   // The start may take longer than the lease is valid.

@@ -1,11 +1,4 @@
-import { withContext } from '../../app.ts'
-import {
-  continueSequence,
-  Following,
-  leaseSeenFrom,
-  mayServe,
-  openArchive,
-} from '../../features/operations/backup/backup.ts'
+import { Following, leaseSeenFrom, mayServe, openArchive } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { lockDirectory } from '../../platform/files/directory-lock.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
@@ -46,9 +39,7 @@ no write that it has acknowledged is lost. With "async", what it had not sent ye
         return exitCodes.ok
       }
       const log = commandLog({ terminal, options }, config)
-      const { lostAfter } = await new Following({ config, clock: systemClock, log }).promote()
-      if (lostAfter !== null)
-        await withContext(config, (ctx) => continueSequence(ctx, lostAfter), { isLocked: true, log })
+      await new Following({ config, clock: systemClock, log }).promote()
       terminal.out('this machine has taken over: start the server')
       return exitCodes.ok
     } finally {

@@ -1,9 +1,10 @@
 /** What a follower of the log reads, put together again, is the database: whatever checkpoints do in between. */
 import { Database as File } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startApp } from '../../../src/app.ts'
 import { sql, type Database } from '../../../src/platform/database/database.ts'
 import {
   PAGE_BYTES,
@@ -13,6 +14,7 @@ import {
 } from '../../../src/platform/database/log-follower.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { Random } from '../../support/random.ts'
+import { testConfig } from '../../support/servers/config.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-follower-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -195,4 +197,16 @@ test('a follower notices that something else has emptied the log', async () => {
   follower.take()
   expect(follower.isBroken).toBe(true)
   await db.close()
+})
+
+test('a database whose pages have another size is not followed', async () => {
+  const dataDir = join(scratch, 'large')
+  mkdirSync(dataDir)
+  const file = new File(join(dataDir, 'holdfast.db'), { create: true })
+  file.run('PRAGMA page_size = 8192')
+  file.run('VACUUM')
+  file.close()
+  const backup = { continuous: join(scratch, 'destination') }
+  const config = testConfig({ dataDir, port: 1, publicUrl: 'http://localhost:1' }, { backup, development: true })
+  await expect(startApp(config)).rejects.toThrow('needs a database with pages of 4096 bytes')
 })

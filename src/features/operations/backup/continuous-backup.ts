@@ -1,6 +1,8 @@
 /** The continuous backup of a SQLite database: everything that commits write is sent on while the server runs. */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import { sql } from '../../../platform/database/database.ts'
+import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
 import type { ContinuousState } from './continuous-state.ts'
 
 interface Handle {
@@ -20,7 +22,16 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
   const { logFollowing } = ctx.db
   if (logFollowing === null)
     throw new OperatorError('backup.continuous is for SQLite; PostgreSQL archives its log itself: set archive_command')
-  const { sendContinuously } = await import('./continuous-sending.ts')
+  const [{ continueAfterLoss }, { sendContinuously }] = await Promise.all([
+    import('./following.ts'),
+    import('./continuous-sending.ts'),
+  ])
+  const { page_size: bytes } = (await ctx.db.get<{ page_size: number }>(sql`PRAGMA page_size`))!
+  if (bytes !== PAGE_BYTES)
+    throw new OperatorError(
+      `backup.continuous needs a database with pages of ${PAGE_BYTES} bytes, and its pages have ${bytes}: stop the server, and use PRAGMA page_size and VACUUM`,
+    )
+  await continueAfterLoss(ctx)
   const sending = await sendContinuously(ctx, logFollowing, continuous)
   Object.assign(sendingOf(ctx), { state: () => sending.state, noteStart: () => sending.noteStart() })
   const { metrics } = ctx

@@ -31,6 +31,8 @@ export interface LeaseRecord {
    * versions have none.
    */
   through?: number
+  /** `async`: the chain may lack what was acknowledged, whatever its last segment says. Earlier versions have none. */
+  promise?: 'async' | 'sync'
   /** How long it is valid since it was renewed; 0: until another holder takes it. */
   ttlMillis: number
   /** Greater with each renewal, so that no two contents are the same. */
@@ -59,6 +61,12 @@ export async function readLease(archive: Archive): Promise<FoundLease | null> {
   const record = recordOf(found.content)
   if (record === null) throw new Error(`${LEASE} is damaged: delete it, unless another machine serves`)
   return { record, tag: found.tag }
+}
+
+/** Returns null if there is none, or a damaged one. */
+export async function wholeLease(archive: Archive): Promise<LeaseRecord | null> {
+  const found = await archive.tagged(LEASE)
+  return found && recordOf(found.content)
 }
 
 /** Returns null if it is damaged. */
@@ -121,11 +129,19 @@ export class Lease {
   /**
    * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. Throws `OperatorError` if a
    * lease that runs out is wanted, or `isTakeover`, and the destination knows no conditions.
+   *
+   * `knownEpoch`: the highest epoch of the chain. An operator may have deleted the lease.
    */
   static async take(
     place: Place,
     former: FoundLease | null,
-    { chain, through, isTakeover = false }: Pick<LeaseRecord, 'chain' | 'through'> & { isTakeover?: boolean },
+    {
+      chain,
+      through,
+      promise,
+      knownEpoch,
+      isTakeover = false,
+    }: Pick<LeaseRecord, 'chain' | 'through' | 'promise'> & { knownEpoch: number; isTakeover?: boolean },
   ): Promise<Lease | null> {
     const { config, clock, archive } = place
     const holder = formerHolder(config.dataDir) ?? crypto.randomUUID()
@@ -136,9 +152,10 @@ export class Lease {
     const record: LeaseRecord = {
       holder,
       name: config.node.name ?? hostname(),
-      epoch: isSame ? former.record.epoch : (former?.record.epoch ?? 0) + 1,
+      epoch: Math.max(former?.record.epoch ?? 0, knownEpoch) + (isSame ? 0 : 1),
       chain,
       through: through ?? 0,
+      ...(promise && { promise }),
       ttlMillis,
       beat: (former?.record.beat ?? 0) + 1,
       at: clock.now(),
@@ -164,8 +181,7 @@ export class Lease {
 
   /** Look whether another machine has taken it. Returns what that one wrote, or null. */
   async otherHolder(): Promise<LeaseRecord | null> {
-    const found = await this.place.archive.tagged(LEASE)
-    const record = found && recordOf(found.content)
+    const record = await wholeLease(this.place.archive)
     return record !== null && this.#isOthers(record) ? record : null
   }
 

@@ -21,6 +21,7 @@ import {
   CONTINUOUS,
   decodePages,
   digestOf,
+  headerOf,
   inChain,
   MAX_UNDER_WAY,
   numberAfter,
@@ -32,7 +33,8 @@ import {
   type ObjectName,
   type SegmentHeader,
 } from './continuous-format.ts'
-import { needed, SegmentReader, segmentOf, type Segment } from './continuous-reading.ts'
+import { wholeLease } from './continuous-lease.ts'
+import { needed, readObject, SegmentReader, segmentOf, type Segment } from './continuous-reading.ts'
 import { fetchBlobs, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 
@@ -214,6 +216,10 @@ export async function build(
 async function isMissing({ archive, names }: Source, key: Uint8Array, chain: string, number: number): Promise<boolean> {
   const { last, known } = names.get(chain)!
   if (number < known || last >= number + MAX_UNDER_WAY) return true
+  const lease = await wholeLease(archive).catch(unlessDamaged)
+  // One that was stored since it was asked for is not missing.
+  if (lease?.chain === chain && (lease.through ?? 0) >= number)
+    return (await segmentOf(archive, key, segmentName(chain, number))) === null
   for (let later = number + 1; later <= last; later++) {
     const found = await segmentOf(archive, key, segmentName(chain, later))
     if (found !== null && (found.header.through ?? later - 1) >= number) return true
@@ -231,11 +237,33 @@ export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Buil
  * Replace the pages of a segment, in one turn of the event loop. Does no harm if it is repeated, with all segments that
  * follow.
  */
-export function apply({ fd }: FileHandle, { header, content, digest }: Segment, built: Built): Built {
-  for (const { at, page } of decodePages(content)) writeAt(fd, page, at)
-  ftruncateSync(fd, header.databasePages * PAGE_BYTES)
-  const { number, seq, epoch = 0, promise = 'async' } = header
-  return { number, next: numberAfter(header), digest, at: Math.max(header.at, built.at), seq, epoch, promise }
+export function apply({ fd }: FileHandle, segment: Segment, { at }: Built): Built {
+  for (const { at: place, page } of decodePages(segment.content)) writeAt(fd, page, place)
+  ftruncateSync(fd, segment.header.databasePages * PAGE_BYTES)
+  const built = builtAfter(segment)
+  return { ...built, at: Math.max(built.at, at) }
+}
+
+/** What a chain has once this is its last segment. */
+export function builtAfter({ header, digest }: Segment): Built {
+  const { number, at, seq, epoch = 0, promise = 'async' } = header
+  return { number, next: numberAfter(header), digest, at, seq, epoch, promise }
+}
+
+/** The newest instant that anything at this destination is of, as far as it can be read; 0 if there is nothing. */
+export async function newestInstant(archive: Archive): Promise<Millis> {
+  let newest = 0
+  for (const [chain, { bases, last }] of await listed(archive)) {
+    const content = last === 0 ? null : await readObject(archive, segmentName(chain, last)).catch(unlessDamaged)
+    const instants = [content && headerOf(content)?.at, ...bases.map(({ at }) => at)]
+    for (const at of instants) if (Number.isSafeInteger(at) && at! > newest) newest = at!
+  }
+  return newest
+}
+
+function unlessDamaged(error: unknown): null {
+  if (error instanceof OperatorError) return null
+  throw error
 }
 
 const withRemedy = (error: unknown, at: Millis): unknown =>

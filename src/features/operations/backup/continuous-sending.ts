@@ -49,12 +49,14 @@ import {
   type BaseContent,
   type SegmentHeader,
 } from './continuous-format.ts'
+import { endChain } from './continuous-fence.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
 import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
+import { newestInstant, sourceOf } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
-import { sealOf } from './sealing.ts'
+import { sealOf, unsealOf } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
 const PIECE_BYTES = 4 * 1024 ** 2
@@ -68,6 +70,8 @@ const MAX_PAUSE_MILLIS = 30_000
 const FIRST_PAUSE_MILLIS = 200
 /** How long the end of the server waits for the destination. What is left is sent after the next start. */
 const END_MILLIS = 5000
+/** `async`: how long its start waits until the lease says so. */
+const TELLING_MILLIS = 5000
 /** How long it waits for the last request, whose outcome no longer counts. */
 const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
@@ -106,8 +110,10 @@ interface Taken {
   taken: Pages
   takenAt: Millis
   since: number
-  /** The commit that it waits for; null if it waits for none. */
+  /** The commit that waits for it; null if none does. */
   commit: GatedCommit | null
+  /** Resolves when all that is in it is on the disk. */
+  flushed: Promise<void> | undefined
 }
 
 /** The chain cannot be continued. */
@@ -145,6 +151,8 @@ export class ContinuousSending implements CommitGate {
   /** Number of the last segment that the destination is known to have, and all before it; 0 if none is known. */
   #sentThrough = 0
   #hasStarted = false
+  /** `sync`: resolves when the last commit that was not held back is on the disk. */
+  #flushed: Promise<void> | undefined
   #follower: LogFollower | null = null
   #state: ChainState | null = null
   /** The key of the chain. */
@@ -203,7 +211,19 @@ export class ContinuousSending implements CommitGate {
       if (state.baseAt === null) this.#makeBase()
     } else await this.#spool.clear()
     this.#loop = this.#run()
-    if (this.#isSync) await this.#keepPromise()
+    await (this.#isSync ? this.#keepPromise() : this.#tellPromise())
+  }
+
+  /**
+   * A machine that takes over has to know that the chain may lack what was acknowledged. A destination that cannot be
+   * reached delays the start only.
+   */
+  async #tellPromise(): Promise<void> {
+    const { clock } = this.ctx
+    const endsAt = clock.monotonic() + TELLING_MILLIS
+    while (this.#lease === null && this.#fault === null && !this.#end.signal.aborted && clock.monotonic() < endsAt)
+      await this.#pause(POLL_MILLIS)
+    if (this.#isSuperseded) throw this.following.abandoned
   }
 
   /** Writes that take too long are refused from now on. */
@@ -239,15 +259,23 @@ export class ContinuousSending implements CommitGate {
       this.#seal()
       await this.#pause(POLL_MILLIS)
     }
+    if (!isOver() && this.#state?.promise !== 'sync') await this.#notePromise(isOver)
+  }
+
+  /** Without a segment that says so, no machine takes over by itself until there is a write. */
+  #notePromise(isOver: () => boolean): Promise<void> {
+    return this.#untilDone(isOver, () => this.ctx.db.retryWriting())
   }
 
   async pass(commit: GatedCommit): Promise<void> {
-    if (!this.#isPromised) return commit.flushed
+    if (!this.#isPromised) return (this.#flushed = commit.flushed)
+    const before = this.#number
     this.#seal(commit)
     const number = this.#number
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // If a segment is sent after it, its place in the chain shows that no other machine had taken over.
-    const isConfirmed = number > this.#sentThrough
+    // The place of its own segment in the chain shows that no other machine had taken over. One that is under way may
+    // be there already, and another machine may have come after it.
+    const isConfirmed = number > before
     const passing = { number, isConfirmed, resolve, reject, refuse: commit.refuse }
     this.#passing.add(passing)
     if (!isConfirmed) void this.#confirm(passing)
@@ -312,7 +340,8 @@ export class ContinuousSending implements CommitGate {
       (await this.following.begin(state.position)) ??
       (state.closed === fileMark(this.#path) ? await this.following.begin(null) : null)
     if (follower === null) return false
-    this.#isOlder = later !== null && ahead === null
+    // Without a base, nothing at the destination can be restored, and nothing was promised.
+    this.#isOlder = later !== null && ahead === null && noted.baseAt !== null
     this.#continue({ ...state, closed: null }, follower)
     this.#soon()
     return true
@@ -414,10 +443,11 @@ export class ContinuousSending implements CommitGate {
     const next = (this.#next = number + 1 + (this.#leavesOut ? NUMBERS_LEFT_OUT : 0))
     this.#leavesOut = false
     const takenAt = this.ctx.clock.now()
+    const flushed = commit?.flushed ?? this.#flushed
     // An error in the flush is that of the commit, too.
-    commit?.flushed.catch(() => undefined)
+    flushed?.catch(() => undefined)
     void this.#inOrder(async () => {
-      if (this.#state === state) await this.#add(state, { number, next, taken, takenAt, since, commit })
+      if (this.#state === state) await this.#add(state, { number, next, taken, takenAt, since, commit, flushed })
     })
       .catch((error: unknown) => {
         if (this.#state === state && !this.#isOver) this.#break(error)
@@ -426,7 +456,7 @@ export class ContinuousSending implements CommitGate {
     if (this.#isBaseDue()) this.#makeBase()
   }
 
-  async #add(state: ChainState, { number, next, taken, takenAt, since, commit }: Taken): Promise<void> {
+  async #add(state: ChainState, { number, next, taken, takenAt, since, commit, flushed }: Taken): Promise<void> {
     const { db, config } = this.ctx
     const header: SegmentHeader = {
       kind: 'segment',
@@ -445,9 +475,9 @@ export class ContinuousSending implements CommitGate {
     const pages = encodePages(taken.pages)
     const sealed = await sealObject(this.#key, header, pages, commit === null ? undefined : MAX_SEALED_HERE_BYTES)
     // A machine that takes over must not have what a loss of power takes from this one.
-    await commit?.flushed
-    const { at, epoch } = header
-    Object.assign(state, { number, next, digest: digestOf(sealed), at, epoch, position: taken.position })
+    await flushed
+    const { at, epoch, promise } = header
+    Object.assign(state, { number, next, digest: digestOf(sealed), at, epoch, promise, position: taken.position })
     state.sinceBase++
     const written = this.#spool.add(state, sealed, since)
     this.#wake.resolve()
@@ -546,7 +576,12 @@ export class ContinuousSending implements CommitGate {
     const seen = found?.record
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
-    const lease = await Lease.take(place, found, { chain, through })
+    const lease = await Lease.take(place, found, {
+      chain,
+      through,
+      promise: config.backup.continuousPromise,
+      knownEpoch: this.#state?.epoch ?? 0,
+    })
     if (lease === null) throw new Error('another server has changed the lease')
     this.#lease = lease
     if (lease.record.ttlMillis > 0) this.#renewals = this.#renew(lease)
@@ -665,10 +700,13 @@ export class ContinuousSending implements CommitGate {
     if (this.#brokenChains > 1)
       await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
     const { workFactor, passphrase } = config.backup
-    const now = new Date(clock.now())
-    const seal = await sealOf(this.#archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, now)
+    const secret = passphrase?.reveal() ?? null
+    const seal = await sealOf(this.#archive, { passphrase: secret, workFactor }, new Date(clock.now()))
+    const formerInstant = await this.#endFormer(secret)
+    // A restore chooses by instants, so they rise across chains, whatever the clock does.
+    const begunAt = Math.max(clock.now(), formerInstant + 1)
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(CHAIN_ID_BYTES))).toString('hex')
-    const chain = `${snapshotName(now)}-${id}`
+    const chain = `${snapshotName(new Date(begunAt))}-${id}`
     const key = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
     const write = async (part: string, content: Uint8Array) =>
       this.#archive.write(inChain(chain, part) + seal.suffix, await seal.close(bytesOf(content)))
@@ -688,7 +726,7 @@ export class ContinuousSending implements CommitGate {
         number: 0,
         next: 1,
         digest: digestOf(chain),
-        at: clock.now(),
+        at: begunAt,
         position: nowhere,
         baseAt: null,
         sinceBase: 0,
@@ -699,6 +737,26 @@ export class ContinuousSending implements CommitGate {
     this.#fault = null
     this.#soon()
     this.#makeBase()
+  }
+
+  /**
+   * If the lease names a chain that this process has not written, as after a restore, keep another machine from
+   * continuing that. Returns the newest instant of all that is at the destination.
+   */
+  async #endFormer(passphrase: string | null): Promise<Millis> {
+    const { clock, log } = this.ctx
+    const { chain, epoch } = this.#lease!.record
+    const known = this.#state ?? { chain: '', at: 0 }
+    let endedAt = 0
+    if (chain !== '' && chain !== known.chain)
+      try {
+        const source = await sourceOf(this.#archive, await unsealOf(this.#archive, passphrase))
+        endedAt = await endChain(source, chain, { epoch, now: clock.now() })
+      } catch (error) {
+        if (!(error instanceof OperatorError)) throw error
+        log.warn('the chain before this one cannot be ended', { error })
+      }
+    return Math.max(known.at, endedAt, await newestInstant(this.#archive))
   }
 
   /** Bases are made one after another. */
@@ -755,12 +813,15 @@ export class ContinuousSending implements CommitGate {
       if (!(await this.#renewOnce(this.#lease!)))
         this.#supersede(new Superseded((await readLease(this.#archive))!.record))
     })
+    if (isOver() || this.#isSuperseded) return
     state.baseAt = header.at
     state.sinceBase = 0
     this.#baselessSince = null
+    const isFirst = this.#isSync && !this.#isPromised
     this.#isPromised = this.#isSync
     this.#brokenChains = 0
     await this.#spool.save(state)
+    if (isFirst) await this.#notePromise(isOver)
     await this.#untilDone(isOver, async () => {
       const { clock, config, log } = this.ctx
       const dropped = await dropUnneeded(this.#archive, clock.now() - config.backup.continuousKeepSecs * 1000)
@@ -833,9 +894,9 @@ export class ContinuousSending implements CommitGate {
 
 /** The state of the chain once it has this segment too. */
 function after(state: ChainState, { header, digest }: Pick<Segment, 'header' | 'digest'>): ChainState {
-  const { number, at, position = nowhere } = header
-  const next = numberAfter(header)
-  return { ...state, number, next, at, position, digest, sinceBase: state.sinceBase + 1, closed: null }
+  const { number, at, position = nowhere, promise = 'async', epoch = state.epoch } = header
+  const sinceBase = state.sinceBase + 1
+  return { ...state, number, next: numberAfter(header), at, position, promise, epoch, digest, sinceBase, closed: null }
 }
 
 const unavailable = (rest = ''): DatabaseUnavailable =>

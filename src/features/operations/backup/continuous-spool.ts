@@ -24,6 +24,8 @@ export interface ChainState {
   at: Millis
   /** Of the lease under which it was made. Segments that are made before the lease was seen again have the same. */
   epoch?: number
+  /** What the last segment says. */
+  promise?: 'async' | 'sync'
   position: LogPosition
   /** When the newest base was complete; null if none is. */
   baseAt: Millis | null

@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
+import type { Context } from '../../../platform/context.ts'
 import type { CopyDatabase } from '../../../platform/database/copy-database.ts'
 import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
@@ -20,14 +21,17 @@ import type { Log } from '../../../platform/running/log.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { openArchive, type Archive } from './archive.ts'
-import { digestOf, encodePages, inChain, NUMBERS_LEFT_OUT, sealObject, segmentName } from './continuous-format.ts'
-import { formerHolder, Lease, LeaseWatch, readLease, type FoundLease } from './continuous-lease.ts'
-import { readObject, SegmentReader } from './continuous-reading.ts'
+import { inChain, segmentName } from './continuous-format.ts'
+import { createNew, sealFence } from './continuous-fence.ts'
+import { formerHolder, Lease, LeaseWatch, readLease, type FoundLease, type LeaseRecord } from './continuous-lease.ts'
+import { SegmentReader } from './continuous-reading.ts'
 import { apply, build, keyOf, requireOrder, sourceOf, type Built } from './continuous-restoring.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool } from './continuous-spool.ts'
-import { placeMasterKey } from './restoring.ts'
+import { continueSequence, placeMasterKey } from './restoring.ts'
 import { unsealOf } from './sealing.ts'
 
+/** In the data directory: the event log has to continue above this number before the server starts. */
+const LOST_FILE = 'holdfast.lost-after'
 /** In the data directory. With it, `holdfast promote` asks for a takeover. */
 const PROMOTE_FILE = 'holdfast.promote'
 const COPY_FILE = 'holdfast.following'
@@ -59,7 +63,7 @@ export interface FollowState {
 
 export interface Followed {
   lease: Lease
-  /** Under `async`: the highest number of an event that the copy knows. The log has to continue above it. */
+  /** Under `async`: the highest number of an event that the copy knows. The server continues the log above it. */
   lostAfter: number | null
 }
 
@@ -81,6 +85,14 @@ export async function mayServe(config: Config): Promise<boolean> {
     )
   if (isThere) await setAside(config)
   return false
+}
+
+/** Under `async`, relays may have seen events that the machine before this one has not sent. */
+export async function continueAfterLoss(ctx: Context): Promise<void> {
+  const path = join(ctx.config.dataDir, LOST_FILE)
+  if (!existsSync(path)) return
+  await continueSequence(ctx, Number(await readFile(path, 'utf8')))
+  await rm(path)
 }
 
 /** It may have commits that the other machine never had. */
@@ -173,6 +185,8 @@ export class Following {
         await sleep(RETRY_MILLIS)
       }
     } finally {
+      // An operator who was told that it failed does not expect it later.
+      await rm(this.#promoteFile, { force: true })
       await this.#file?.close()
       this.#file = null
     }
@@ -332,15 +346,20 @@ export class Following {
     const lease = await Lease.take({ config, clock, archive: this.#archive }, former, {
       chain: copy.chain,
       through: copy.built.number,
+      // Until the server starts: who repeats this has to know what the former one promised.
+      ...(former?.record.promise && { promise: former.record.promise }),
+      knownEpoch: copy.built.epoch,
       isTakeover: true,
     })
     if (lease === null) return null
-    await this.#fence(lease)
+    await this.#fence(lease.record, former?.record.promise)
     const { built } = copy
     await this.#save()
     await this.#file!.close()
     this.#file = null
     this.ctx.reading?.end()
+    const lostAfter = built.promise === 'sync' ? null : built.seq
+    if (lostAfter !== null) await writeDurably(join(config.dataDir, LOST_FILE), String(lostAfter))
     const path = sqlitePath(config.databaseUrl)
     for (const left of databaseFiles(config.databaseUrl)) await rm(left, { force: true })
     await rename(this.#path, path)
@@ -356,45 +375,31 @@ export class Following {
       digest: built.digest,
       at: built.at,
       epoch: built.epoch,
+      promise: built.promise,
       position: { salts: '', frames: 0, checksum: '' },
       baseAt: copy.baseAt,
       sinceBase: 0,
       closed: fileMark(path),
     })
-    return { lease, lostAfter: built.promise === 'sync' ? null : built.seq }
+    return { lease, lostAfter }
   }
 
-  /** Create the next segment of the chain, so that the former holder cannot. Whatever it has created before counts. */
-  async #fence(lease: Lease): Promise<void> {
+  /**
+   * Create the next segment of the chain, so that the former holder cannot. Whatever it has created before counts.
+   * `promise`: what it promised at last, as far as its lease says.
+   */
+  async #fence({ epoch }: LeaseRecord, promise: LeaseRecord['promise']): Promise<void> {
     const copy = this.#copy!
     const key = Buffer.from(copy.key, 'base64')
     for (;;) {
       await this.#advance()
-      const { built } = copy
-      const number = built.next
-      // The former holder may have stored segments after this one.
-      const next = number + 1 + NUMBERS_LEFT_OUT
-      const name = segmentName(copy.chain, number)
-      const { epoch } = lease.record
+      const { chain, built } = copy
       const databasePages = (await this.#file!.stat()).size / PAGE_BYTES
-      const at = Math.max(this.ctx.clock.now(), built.at + 1)
-      const { seq, promise, digest: previous } = built
-      const header = {
-        kind: 'segment',
-        chain: copy.chain,
-        number,
-        previous,
-        at,
-        seq,
-        databasePages,
-        epoch,
-        promise,
-        next,
-        through: built.number,
-      } as const
-      const sealed = await sealObject(key, header, encodePages(new Map()))
-      if (!(await this.#create(name, sealed))) continue
-      copy.built = { number, next, digest: digestOf(sealed), at, seq, epoch, promise }
+      const now = this.ctx.clock.now()
+      const last = promise === 'async' ? { ...built, promise } : built
+      const fence = await sealFence(key, chain, last, { epoch, databasePages, now })
+      if (!(await this.#create(segmentName(chain, built.next), fence.sealed))) continue
+      copy.built = fence.built
       return
     }
   }
@@ -403,14 +408,18 @@ export class Following {
   async #create(name: string, content: Uint8Array): Promise<boolean> {
     for (;;)
       try {
-        if (await this.#archive.writeNew(name, content)) return true
-        const found = await readObject(this.#archive, name)
-        if (found !== null) return Buffer.from(found).equals(content)
+        const isOwn = await createNew(this.#archive, name, content)
+        if (isOwn !== null) return isOwn
       } catch (error) {
         this.ctx.log.warn('the takeover waits for the destination', { error })
         await sleep(RETRY_MILLIS)
       }
   }
+}
+
+async function writeDurably(path: string, content: string): Promise<void> {
+  await writeFile(`${path}.part`, content, { mode: 0o600, flush: true })
+  await rename(`${path}.part`, path)
 }
 
 async function pause(millis: number, signal: AbortSignal): Promise<void> {
