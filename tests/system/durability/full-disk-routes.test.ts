@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { features } from '../../../src/features.ts'
-import { endpointName, type Endpoint } from '../../../src/http/endpoint.ts'
+import { endpointName } from '../../../src/http/endpoint.ts'
 import { servedMethods } from '../conformance/served-methods.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
@@ -19,6 +19,7 @@ import { NOTICE_AUTHORITY } from '../../support/clients/service-signer.ts'
 import { loggedMails } from '../../support/servers/mail.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
+import { faultOfRefusal, strangers } from './refused-routes.ts'
 import { writingRoutes, type Send } from './writing-routes.ts'
 import { useWorldOnFile } from '../../support/file-world.ts'
 
@@ -30,51 +31,6 @@ const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
 const LIMIT_BYTES = 1
 /** Programs that wait for their owner may ask once in five seconds. */
 const POLL_SECS = 6
-
-/** Endpoints that are no queries, and store nothing that the caller would miss. */
-const storingNothing: Record<string, string> = {
-  'POST /language': 'sets a cookie',
-  'com.atproto.identity.refreshIdentity': 'only a cache is written',
-  'com.atproto.moderation.createReport': 'is forwarded',
-  'app.bsky.notification.registerPush': 'is forwarded',
-  'app.bsky.notification.unregisterPush': 'is forwarded',
-  'PUT /oauth/par': 'is not allowed',
-  'DELETE /oauth/par': 'is not allowed',
-  'POST /v1/agents/claim-preview': 'reads',
-  'POST /v1/decisions/view': 'reads',
-  'POST /v1/admin/accounts/lookup': 'reads',
-  'POST /v1/admin/steps/retry': 'nothing waits here',
-  'POST /v1/admin/steps/drop': 'nothing waits here',
-  'POST /v1/admin/request-crawl': 'asks others',
-  'POST /v1/admin/probe': 'asks others',
-  'POST /v1/admin/sweeps/:name/run': 'a pass survives what fails, and reports it',
-  'POST /v1/admin/notifications/test': 'asks the relay',
-  'POST /v1/admin/notifications/sender-keys/:kid/retire': 'the rotation has retired it',
-  'POST /account/archive': 'is a download',
-  'POST /account/archive/kept': 'is a download',
-  'POST /:did': 'the directory of a development server, which is another one here',
-}
-
-/** By the beginning of the path, what a refusal looks like. The first that matches decides. */
-const formats: readonly [path: string, format: (answer: Answer) => unknown][] = [
-  ['/oauth/authorize/approve', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
-  ['/oauth/authorize', ({ body }) => isPage(body) && body],
-  ['/oauth/', ({ body }) => body.error === 'temporarily_unavailable' && body.error_description],
-  ['/agent/claim', ({ body }) => isPage(body) && body],
-  ['/agent/child', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
-  ['/agent/identity', ({ body }) => body.error === 'temporarily_unavailable' && body.error_description],
-  ['/agent/event', ({ body }) => body.err === 'temporarily_unavailable' && body.description],
-  ['/account', ({ body }) => isPage(body) && body],
-  ['/admin', ({ body }) => isPage(body) && body],
-  ['/waitlist', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
-  ['/v1/', ({ body }) => body.error.code === 'SERVICE_UNAVAILABLE' && body.error.message],
-  ['', ({ body }) => body.error === 'ServiceUnavailable' && body.message],
-]
-const isPage = (body: unknown) => typeof body === 'string' && body.startsWith('<!doctype html>')
-
-/** `POST /oauth/token (refresh)` is a request to `POST /oauth/token`. */
-const endpointOf = (name: string) => name.replace(/ \(.*\)$/, '')
-const pathOf = (name: string) => endpointOf(name).split(' ')[1] ?? ''
 
 /** The endpoints that read, with their paths. */
 function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
@@ -160,15 +116,7 @@ beforeAll(async () => {
 })
 
 test('no request is answered as if it had been done, nor as a fault of the server', () => {
-  const faults = names.flatMap((name) => {
-    const { status, headers, body } = full.get(name)!
-    if (endpointOf(name) in storingNothing) return status === 500 ? [[name, status]] : []
-    const said = formats.find(([path]) => pathOf(name).startsWith(path))![1](full.get(name)!)
-    const isTold = typeof said === 'string' && said.includes('Try again later: the ')
-    return status === 503 && Number(headers.get('retry-after')) > 0 && isTold
-      ? []
-      : [[name, status, headers.get('retry-after'), body]]
-  })
+  const faults = names.map((name) => faultOfRefusal(name, full.get(name)!)).filter((fault) => fault !== null)
   expect(faults).toEqual([])
 })
 
@@ -199,16 +147,5 @@ test('the server was not ready, and is again', async () => {
 })
 
 test('every endpoint that writes is among them', () => {
-  const writes = (endpoint: Endpoint) =>
-    endpoint.kind === 'procedure' || (endpoint.kind === 'route' && !['GET', 'HEAD'].includes(endpoint.method))
-  const endpoints = features.flatMap(({ routes = [] }) => routes)
-  const known = new Set([...names.map(endpointOf), ...Object.keys(storingNothing)])
-  expect(
-    endpoints
-      .filter(writes)
-      .map(endpointName)
-      .filter((name) => !known.has(name)),
-  ).toEqual([])
-  const all = new Set(endpoints.map(endpointName))
-  expect([...known].filter((name) => !all.has(name))).toEqual([])
+  expect(strangers(names)).toEqual([[], []])
 })

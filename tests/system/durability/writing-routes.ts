@@ -85,9 +85,10 @@ const LARGE_BYTES = 100 * 1024
 const CAR = { 'content-type': 'application/vnd.ipld.car' }
 const operator = bearer(ADMIN_TOKEN)
 
-export function writingRoutes({ pds, old, directory, web, issuer }: Place): WritingRoutes {
+/** `crowd` begins the names of its accounts. */
+export function writingRoutes({ pds, old, directory, web, issuer }: Place, crowd = 'person'): WritingRoutes {
   let count = 0
-  const newName = () => `person${count++}`
+  const newName = () => `${crowd}${count++}`
   const person = (input = {}) => createAccount(pds, newName(), input)
   const sovereign = (input = {}) => sovereignAccount(pds, newName(), input)
   const withWallet = async () => {

@@ -281,6 +281,8 @@ export class ContinuousSending implements CommitGate {
     if (!isConfirmed) void this.#confirm(passing)
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
     if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
+    // Its group had begun before others were refused.
+    else if (this.refusal !== null) commit.refuse(unavailable(UNKNOWN))
     try {
       await Promise.all([promise, commit.flushed])
     } finally {
@@ -324,9 +326,11 @@ export class ContinuousSending implements CommitGate {
 
   /** Tell those who wait that the destination takes nothing, and refuse others until it does. */
   #refuse(): void {
-    if (this.#passing.size === 0 || this.refusal !== null || !this.#hasStarted) return
-    this.ctx.log.error('writes are refused: the destination of the continuous backup does not take them')
-    this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
+    if (this.#passing.size === 0 || !this.#hasStarted) return
+    if (this.refusal === null) {
+      this.ctx.log.error('writes are refused: the destination of the continuous backup does not take them')
+      this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
+    }
     for (const { refuse } of this.#passing) refuse(unavailable(UNKNOWN))
   }
 
