@@ -8,15 +8,31 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, type App } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
+import { features } from '../../../src/features.ts'
 import { Following } from '../../../src/features/operations/backup/backup.ts'
+import type { Mail } from '../../../src/platform/network/mailer.ts'
 import { testLog } from '../../support/log.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { basic, request } from '../../support/clients/http.ts'
-import { newRecoveryCode, newShare, putShare, REFUSED, release } from '../../support/clients/recovery.ts'
+import { answer, begin as beginMove, moveOf } from '../../support/clients/mover.ts'
+import { Phone } from '../../support/clients/phone.ts'
+import {
+  initiate,
+  newRecoveryCode,
+  newShare,
+  putShare,
+  recoveryCodes,
+  REFUSED,
+  release,
+} from '../../support/clients/recovery.ts'
+import { complete, namedKey, publishing, stagedKey, verifiedRecords } from '../../support/clients/rotating.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
-import { walletSession } from '../../support/clients/wallet.ts'
+import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
+import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { ADMIN_TOKEN, testConfig, MASTER_KEY, type ConfigOverrides } from '../../support/servers/config.ts'
+import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, freePort, type TestPds } from '../../support/servers/pds.ts'
+import { PushRelay } from '../../support/servers/push-relay.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
 import { until } from '../../support/until.ts'
@@ -26,12 +42,32 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 let folders = 0
 const newFolder = () => join(scratch, String(++folders))
 
+/** By kind of durable step: what else shows what a takeover does to it, or why nothing has to. */
+const elsewhere: Record<string, string> = {
+  mail: 'system/durability/takeover-mail.test.ts',
+  push: 'system/durability/takeover-push.test.ts',
+  crawl: 'asks a crawler for nothing but a look, as the server that starts does anyway',
+  'first-certificate':
+    'has no effect but events, in the transaction that ends the step: one that the other machine has made is in the chain',
+  'host-rename':
+    'notes each account in a row, and a machine that continues it is like one that starts again: rename-host/rename-kill.test.ts',
+}
+
 /** The outside: a directory and a receiver of webhooks, both of which take what they are sent and may answer later. */
 async function startOutside() {
   const directory = await startPlcServer()
   const upstream = startUpstream()
   let held: PromiseWithResolvers<void> | null = null
+  const others = new AsyncDisposableStack()
   const outside = {
+    directory,
+    /** Others who are gone with it. */
+    others,
+    relay: null as PushRelay | null,
+    /** Resolves when what comes is answered; null if it is at once. */
+    get held() {
+      return held?.promise ?? null
+    },
     /** Answer nothing from now on. */
     hold: () => void (held = Promise.withResolvers()),
     /** Answer what comes from now on. Returns what answers the rest. */
@@ -51,6 +87,7 @@ async function startOutside() {
       },
     } satisfies ConfigOverrides,
     async [Symbol.asyncDispose]() {
+      await others.disposeAsync()
       await upstream[Symbol.asyncDispose]()
       await directory[Symbol.asyncDispose]()
     },
@@ -81,9 +118,11 @@ type Outside = Awaited<ReturnType<typeof startOutside>>
 
 interface Case {
   name: string
-  config?: ConfigOverrides
-  /** Resolves when it is under way, with what the next machine has to show. */
-  begin(pds: TestPds, alice: TestAccount, outside: Outside): Promise<(next: App) => Promise<void>>
+  /** The kinds of the steps that are under way, or wait. */
+  steps?: string[]
+  config?: ConfigOverrides | ((outside: Outside) => Promise<ConfigOverrides>)
+  /** Resolves when it is under way, with what the next machine has to show, which has sent these mails. */
+  begin(pds: TestPds, alice: TestAccount, outside: Outside): Promise<(next: App, mails: Mail[]) => Promise<void>>
 }
 
 const at = (app: Pick<App, 'port'>, path: string) => `http://localhost:${app.port}${path}`
@@ -112,9 +151,165 @@ async function invite(pds: TestPds): Promise<string> {
   return (await xrpc(pds.ctx.config, 'server.createInviteCode', { useCount: 1 }, headers)).body.code
 }
 
+/** What is asked for twice: it is done for the first time, and waits for the second as the machine is replaced. */
+async function askTwice(pds: TestPds, ask: () => Promise<unknown>, isDone: () => boolean): Promise<void> {
+  await ask()
+  await pds.runSteps()
+  await until(isDone)
+  await pds.ctx.steps.stop()
+  await ask()
+}
+
+/** The mails of the machines to this address that have such a text. */
+const mailed = (mails: readonly Mail[], to: string, text: string | RegExp): Mail[] =>
+  mails.filter((mail) => mail.to === to && mail.text.match(text) !== null)
+
 const cases: Case[] = [
   {
+    name: 'a notice that waits is mailed once, and one that was mailed is not',
+    steps: ['notice'],
+    async begin(pds, alice) {
+      let count = 0
+      const ask = () => alice.call('com.atproto.server.createAppPassword', { json: { name: `app ${++count}` } })
+      const notices = (mails: readonly Mail[]) => mailed(mails, alice.email, 'If it was not you')
+      const before = notices(pds.mails).length
+      await askTwice(pds, ask, () => notices(pds.mails).length === before + 1)
+      return async (next, mails) => {
+        await until(() => isIdle(next))
+        expect(notices(mails)).toHaveLength(1)
+        expect(notices(pds.mails)).toHaveLength(before + 1)
+      }
+    },
+  },
+  {
+    name: 'a code for a new password that waits is mailed once, and is good once',
+    steps: ['password-reset'],
+    async begin(pds, alice) {
+      const json = { email: alice.email }
+      const ask = () => xrpc(pds.ctx.config, 'server.requestPasswordReset', json)
+      const codes = (mails: readonly Mail[]) => mailed(mails, alice.email, /\b[A-Z2-7]{5}-[A-Z2-7]{5}\b/)
+      await askTwice(pds, ask, () => codes(pds.mails).length === 1)
+      return async (next, mails) => {
+        await until(() => isIdle(next))
+        expect(codes(mails)).toHaveLength(1)
+        expect(codes(pds.mails)).toHaveLength(1)
+        const input = { token: codeIn({ mails: codes(mails) }), password: 'another password' }
+        expect((await xrpc(next, 'server.resetPassword', input)).status).toBe(200)
+        expect((await xrpc(next, 'server.resetPassword', input)).body.error).toBe('InvalidToken')
+      }
+    },
+  },
+  {
+    name: 'a recovery code that waits is mailed once, and opens a release',
+    steps: ['recovery-request'],
+    async begin(pds, alice) {
+      await putShare(pds, await walletSession(pds, alice.did), newShare())
+      const codes = (mails: readonly Mail[]) => mailed(mails, alice.email, 'Recovery code:')
+      await askTwice(
+        pds,
+        () => initiate(pds, alice.did),
+        () => codes(pds.mails).length === 1,
+      )
+      return async (next, mails) => {
+        await until(() => isIdle(next))
+        expect(codes(mails)).toHaveLength(1)
+        expect(codes(pds.mails)).toHaveLength(1)
+        const [code] = await recoveryCodes({ mails, runSteps: () => next.ctx.steps.workOff() }, alice.email)
+        expect((await release({ url: at(next, '') }, alice.did, code)).body.status).toBe('pending')
+      }
+    },
+  },
+  {
+    name: 'a key of a repository that the directory has taken is the one that signs',
+    steps: ['settle-signing-key'],
+    async begin(pds, _, { directory, ...outside }) {
+      const { device, ...account } = await sovereignAccount(pds, 'bob')
+      const wallet = { pds, directory, account, device }
+      const staged = await stagedKey(wallet)
+      const operation = await publishing(wallet, staged)
+      outside.hold()
+      void complete(wallet, operation)
+      await until(async () => (await namedKey(wallet)) === staged)
+      return async (next) => {
+        pds.clock.advance({ secs: 5 })
+        await next.ctx.steps.workOff()
+        await until(() => isIdle(next))
+        expect(await next.ctx.plc.auditLog(account.did as never)).toHaveLength(2)
+        const input = { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note' } }
+        const headers = { authorization: `Bearer ${account.accessJwt}` }
+        expect((await xrpc(next, 'repo.createRecord', input, headers)).status).toBe(200)
+        expect(await verifiedRecords({ ...wallet, pds: { url: at(next, '') } })).toBe(1)
+      }
+    },
+  },
+  {
+    name: 'a device that the push relay has taken is asked for once more, and known once',
+    steps: ['push-handle'],
+    async config(outside) {
+      outside.relay = outside.others.use(await PushRelay.start())
+      return outside.relay.config
+    },
+    async begin(pds, alice, outside) {
+      const relay = outside.relay!
+      const [first, second] = [new Phone(pds, alice), new Phone(pds, alice)]
+      const isKnown = ({ token }: Phone) => relay.handleOf(token) !== undefined
+      expect((await first.register()).status).toBe(200)
+      await until(() => isKnown(first))
+      outside.hold()
+      relay.held = outside.held
+      expect((await second.register()).status).toBe(200)
+      await until(() => isKnown(second))
+      relay.held = null
+      return async (next) => {
+        await until(() => isIdle(next))
+        expect(relay.devices.map(({ token }) => token).toSorted()).toEqual([first.token, second.token].toSorted())
+      }
+    },
+  },
+  {
+    name: 'an account that moves in arrives once, with all that it had',
+    steps: ['move-in'],
+    async begin(pds, _, outside) {
+      const { directory, others } = outside
+      const host = others.use(startLyingHost())
+      const old = others.use(
+        await startPds({ plcDirectoryUrl: directory.url, rateLimit: { enabled: false } }, { publicUrl: host.url }),
+      )
+      host.to = old.url
+      const from = await createAccount(old, 'anna')
+      const record = { $type: 'org.example.note', text: 'from before' }
+      await from.call('com.atproto.repo.createRecord', {
+        json: { repo: from.did, collection: 'org.example.note', record },
+      })
+      const reached = Promise.withResolvers<void>()
+      outside.hold()
+      const { held } = outside
+      host.lie = async (nsid) => {
+        if (nsid !== 'app.bsky.actor.getPreferences') return null
+        reached.resolve()
+        await held
+        return null
+      }
+      const moving = await beginMove(pds, from, 'anna-here')
+      await reached.promise
+      host.lie = () => null
+      return async (next) => {
+        const there = { url: at(next, '') }
+        await until(async () => (await moveOf(there, moving)).needs === 'signature')
+        const { agreement } = await moveOf(there, moving)
+        const code = await lastCode(old, from.email)
+        expect((await answer(there, moving, { code, agreement })).status).toBe(200)
+        await until(async () => (await moveOf(there, moving)).stage === 'done')
+        expect(await next.ctx.plc.auditLog(from.did as never)).toHaveLength(2)
+        const { body } = await xrpc(next, `repo.listRecords?repo=${from.did}&collection=org.example.note`)
+        expect(body.records.map(({ value }: { value: unknown }) => value)).toEqual([record])
+        expect((await xrpc(old.ctx.config, `sync.getRepoStatus?did=${from.did}`)).body.active).toBe(false)
+      }
+    },
+  },
+  {
     name: 'a webhook is posted again under the same id, and one that was noted is not',
+    steps: ['alert-webhook'],
     config: { alerts: { diskFreeBytes: Number.MAX_SAFE_INTEGER } },
     async begin(pds, _, outside) {
       await request(`${pds.url}/v1/admin/alerts/test`, {
@@ -134,6 +329,7 @@ const cases: Case[] = [
   },
   {
     name: 'an operation that the directory has taken is told to subscribers once',
+    steps: ['told-operation'],
     async begin(pds, alice, outside) {
       const identity = (method: string, json?: object) =>
         alice.call(`com.atproto.identity.${method}`, { method: 'POST', ...(json && { json }) })
@@ -212,14 +408,21 @@ const cases: Case[] = [
   },
 ]
 
+test('every kind of durable step is among them, or known elsewhere', () => {
+  const kinds = features.flatMap(({ steps = [] }) => steps.map(({ name }) => name))
+  const known = [...cases.flatMap(({ steps = [] }) => steps), ...Object.keys(elsewhere)]
+  expect(known.toSorted()).toEqual(kinds.toSorted())
+})
+
 test.each(cases)(
   'over a takeover, $name',
   async ({ config = {}, begin }) => {
     await using outside = await startOutside()
+    const own = typeof config === 'function' ? await config(outside) : config
     const shared: ConfigOverrides = {
       ...outside.config,
-      ...config,
-      alerts: { ...outside.config.alerts, ...config.alerts },
+      ...own,
+      alerts: { ...outside.config.alerts, ...own.alerts },
       signingKeyMasterKey: MASTER_KEY,
       adminToken: new Secret(ADMIN_TOKEN),
       rateLimit: { enabled: false },
@@ -234,7 +437,8 @@ test.each(cases)(
     const { log } = testLog(() => pds.clock.now())
     await new Following({ config: testConfig(place, shared), clock: pds.clock, log }).promote()
     const letGo = outside.answerOthers()
-    const mailer = { send: async () => {}, check: async () => null }
+    const mails: Mail[] = []
+    const mailer = { send: async (mail: Mail) => void mails.push(mail), check: async () => null }
     const app = await startApp(testConfig(place, shared), { clock: pds.clock, log, mailer, resolver: pds.dns })
     try {
       letGo()
@@ -243,7 +447,7 @@ test.each(cases)(
         async () => (await alice.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).status >= 400,
       )
       expect((await request(at(app, '/readyz'))).body).toMatchObject({ role: 'serving' })
-      await check(app)
+      await check(app, mails)
     } finally {
       await app.stop()
     }
