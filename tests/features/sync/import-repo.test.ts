@@ -409,3 +409,13 @@ test('of very many imported records about one subject, a new one replaces a hund
   }
   expect((await state(author)).texts).toHaveLength(3)
 })
+
+test('of an account with any number of collections, a description lists the first of them', async () => {
+  const account = await createAccount(pds, 'collector')
+  const names = Array.from({ length: 2100 }, (_, i) => `org.example.c${String(i).padStart(5, '0')}`)
+  const made = Object.fromEntries(names.map((name) => [`${name}/1`, { $type: name }]))
+  const archive = archiveOf(account.did, revAt(pds.clock.now()), made, foreignKey)
+  expect((await importCar(account, asBody(archive.bytes))).status).toBe(200)
+  const { body } = await account.call(`com.atproto.repo.describeRepo?repo=${account.did}`)
+  expect(body.collections).toEqual(names.slice(0, 2000))
+})

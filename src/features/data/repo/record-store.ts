@@ -344,9 +344,12 @@ export async function findBlocksLeftOut(reader: Reader, repoId: number, cids: re
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
 
+/** Repositories have a few dozen. */
+const MAX_COLLECTIONS = 2000
+
 /**
- * Collections that have records, sorted. The query takes one index step per collection: from its first path to the
- * first path after it.
+ * Collections that have records, sorted; the first 2000, if an account has made up more. The query takes one index step
+ * per collection: from its first path to the first path after it.
  */
 export async function listCollections(reader: Reader, did: Did): Promise<string[]> {
   const rows = await reader.all<{ collection: string }>(sql`
@@ -356,7 +359,7 @@ export async function listCollections(reader: Reader, did: Did): Promise<string[
       SELECT (SELECT rtrim(min(path), ${RECORD_KEY_CHARS}) FROM record
         WHERE repo_id = ${repoOf(did)} AND path > substr(step.collection, 1, length(step.collection) - 1) || '0')
       FROM step WHERE step.collection IS NOT NULL
-    ) SELECT collection FROM step WHERE collection IS NOT NULL`)
+    ) SELECT collection FROM step WHERE collection IS NOT NULL LIMIT ${MAX_COLLECTIONS}`)
   return rows.map(({ collection }) => collection.slice(0, -1)).sort()
 }
 
