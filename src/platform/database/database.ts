@@ -17,7 +17,7 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
 import type { LogFollower, LogPosition } from './log-follower.ts'
-import type { Reader, Sql } from './sql.ts'
+import { sql, type Reader, type Sql } from './sql.ts'
 
 export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type Reader, type SqlValue } from './sql.ts'
 
@@ -348,6 +348,41 @@ export async function* inPages<Place, Row extends Place>(
     if (rows.length < size) return
     after = rows.at(-1)!
   }
+}
+
+/**
+ * As `inPages`, for rows of any size: a page has at most `most.bytes`, which a single row may exceed. `next.bytes`
+ * returns those of the next rows, which databases know without reading the values.
+ */
+export async function* inBoundedPages<Place, Row extends Place>(
+  most: { rows: number; bytes: number },
+  start: Place,
+  next: {
+    bytes: (after: Place, limit: number) => Promise<number>
+    read: (after: Place, limit: number) => Promise<Row[]>
+  },
+): AsyncGenerator<Row[]> {
+  let limit = most.rows
+  for (let after = start; ;) {
+    const bytes = await next.bytes(after, limit)
+    if (bytes > most.bytes && limit > 1) {
+      limit = Math.max(1, Math.floor((limit * most.bytes) / bytes))
+      continue
+    }
+    const rows = await next.read(after, limit)
+    yield rows
+    if (rows.length < limit) return
+    after = rows.at(-1)!
+    limit = Math.min(most.rows, limit * 2)
+  }
+}
+
+/** The sum of the column `bytes` of a query. */
+export async function totalBytes(reader: Reader, query: Sql): Promise<number> {
+  const row = await reader.get<{ bytes: number }>(
+    sql`SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes FROM (${query}) AS page`,
+  )
+  return row!.bytes
 }
 
 /**

@@ -1,7 +1,12 @@
 /** An archive whose sections the database frames is the archive that is written block by block. */
 import { expect, test } from 'bun:test'
 import { StoredNodes } from '../../../src/features/data/repo/node-store.ts'
-import { framedRecords, LAST_PATH, listRecordHeads } from '../../../src/features/data/repo/record-store.ts'
+import {
+  framedRecords,
+  LAST_PATH,
+  listRecordHeads,
+  recordBlocksSince,
+} from '../../../src/features/data/repo/record-store.ts'
 import { stageBlocks, stageRepo } from '../../../src/features/data/repo/repo-staging.ts'
 import { carOf, writeCar, type Block } from '../../../src/protocol/car.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
@@ -76,4 +81,40 @@ test('chunks keep their size when blocks are large, and statements are few when 
   expect(Math.max(...sizes.slice(2))).toBeLessThan(500_000) // the header, and a chunk of rows of unknown size
   const small = await storedRecords(Array.from({ length: 2000 }, () => randomBlock(250)))
   expect(await leastCost(db, () => chunksOf(framedRecords(db, small)))).toBeLessThan(25)
+})
+
+test('large blocks after many small ones are read a few at a time, whole and since a revision', async () => {
+  const { db } = pds.ctx
+  const blocks = [
+    ...Array.from({ length: 600 }, () => randomBlock(100)),
+    ...Array.from({ length: 12 }, () => randomBlock(900_000)),
+  ]
+  const id = await stored({
+    nodes: blocks,
+    records: blocks.map(({ cid, bytes }, i) => ({ path: pathOf(i), cid, subject: null, value: bytes })),
+  })
+  const nodes = new StoredNodes(db, id)
+  const inOrder = blocks.toSorted((a, b) => Buffer.compare(a.cid.bytes, b.cid.bytes))
+  const MEBIBYTE = 1024 ** 2
+  for (const [read, wanted] of [
+    [() => framedRecords(db, id), blocks],
+    [() => nodes.sections(), inOrder],
+  ] as const) {
+    const chunks = await chunksOf(read())
+    expect(Buffer.concat(chunks).equals(Buffer.from(carOf(null, wanted)))).toBe(true)
+    expect(Math.max(...chunks.map(({ length }) => length))).toBeLessThan(1.5 * MEBIBYTE)
+  }
+  const before = '3laaaaaaaaaaa' as Tid
+  for (const [read, wanted] of [
+    [() => recordBlocksSince(db, id, before), blocks],
+    [() => nodes.since(before), inOrder],
+  ] as const) {
+    const pages = await Array.fromAsync(read())
+    const cidsOf = (some: readonly Block[]) => some.map(({ cid }) => cid.toString())
+    expect(cidsOf(pages.flat())).toEqual(cidsOf(wanted))
+    for (const page of pages)
+      expect(page.reduce((sum, { bytes }) => sum + bytes.length, 0)).toBeLessThan(4.5 * MEBIBYTE)
+    expect(pages.length).toBeLessThan(20)
+  }
+  expect(await Array.fromAsync(recordBlocksSince(db, id, rev))).toEqual([[], []])
 })

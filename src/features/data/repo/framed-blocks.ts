@@ -13,6 +13,8 @@ const CHUNK_BYTES = 192 * 1024
 /** Rows of the first chunk, before the size of rows is known, and of any chunk at most. */
 const FIRST_ROWS = 64
 const MAX_ROWS = 512
+/** Large rows may follow many small ones: a longer chunk is not read, unless it is a single row. */
+const MAX_CHUNK_BYTES = 1024 ** 2
 
 /**
  * Two-byte varints, which begin almost every section, each at index 2 × its number. A look-up takes a quarter of the
@@ -50,8 +52,8 @@ export interface KeyedBlocks<Key> {
   /** Bounds before and after every key. */
   first: Key
   last: Key
-  /** The key `count` rows behind another; null if there are fewer rows. */
-  keyAfter(after: Key, count: number): Promise<Key | null>
+  /** The next `count` rows: the key of the last one, null if there are fewer, and the bytes of all. */
+  stretch(after: Key, count: number): Promise<{ end: Key | null; bytes: number }>
   /** The framed rows after the first key, up to and including the second; null if there are none. */
   framed(after: Key, upTo: Key): Promise<Uint8Array | null>
 }
@@ -60,12 +62,17 @@ export interface KeyedBlocks<Key> {
 export async function* framedChunks<Key>({
   first,
   last,
-  keyAfter,
+  stretch,
   framed,
 }: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
   let rows = FIRST_ROWS
   for (let after = first; after !== last;) {
-    const upTo = (await keyAfter(after, rows)) ?? last
+    const { end, bytes } = await stretch(after, rows)
+    if (bytes > MAX_CHUNK_BYTES && rows > 1) {
+      rows = Math.max(1, Math.floor((rows * CHUNK_BYTES) / bytes))
+      continue
+    }
+    const upTo = end ?? last
     const chunk = await framed(after, upTo)
     if (chunk !== null) {
       yield chunk

@@ -1,12 +1,14 @@
 /** The nodes of a tree, both those in the row of the repository (`fresh-nodes.ts`) and those in table `repo_node`. */
 import { unthrottled, type Throttle } from '../../../base/pace.ts'
 import {
+  inBoundedPages,
   inPages,
   inPieces,
   sql,
   sqlList,
   sqlRows,
   together,
+  totalBytes,
   type Reader,
   type Tx,
 } from '../../../platform/database/database.ts'
@@ -27,8 +29,9 @@ const MAX_FRESH_BYTES = 12_000
 const ROOM_BYTES = 1000
 /** Nodes in `repo_node` that a commit at the place of the one before it removes, at most. */
 const MAX_NEWLY_STALE = 1
-/** Nodes read at once. */
+/** Nodes read at once, and bytes of them. */
 const PAGE = 500
+const PAGE_BYTES = 4 * 1024 ** 2
 /** Sorts after every CID: their first byte is the version, 1. */
 const behindCids = new Uint8Array([0xff])
 
@@ -89,11 +92,13 @@ export class StoredNodes {
     const fresh = await this.fresh()
     yield fresh.nodes.filter(({ rev }) => rev > since)
     const start: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: behindCids }
-    const pages = inPages(PAGE, start, (after, limit) =>
-      this.reader.all<RevisedRow>(sql`
-        SELECT rev, cid, bytes FROM repo_node
-        WHERE repo_id = ${this.repoId} AND (rev, cid) > (${after.rev}, ${after.cid}) ORDER BY rev, cid LIMIT ${limit}`),
-    )
+    const page = (after: typeof start, limit: number) => sql`
+      FROM repo_node WHERE repo_id = ${this.repoId} AND (rev, cid) > (${after.rev}, ${after.cid})
+      ORDER BY rev, cid LIMIT ${limit}`
+    const pages = inBoundedPages({ rows: PAGE, bytes: PAGE_BYTES }, start, {
+      bytes: (after, limit) => totalBytes(this.reader, sql`SELECT length(bytes) AS bytes ${page(after, limit)}`),
+      read: (after, limit) => this.reader.all<RevisedRow>(sql`SELECT rev, cid, bytes ${page(after, limit)}`),
+    })
     for await (const rows of pages) yield rows.map(blockOf).filter(({ cid }) => !fresh.isStale(cid))
   }
 
@@ -106,10 +111,13 @@ export class StoredNodes {
     yield* framedChunks<Uint8Array>({
       first: new Uint8Array(),
       last: behindCids,
-      async keyAfter(after, count) {
-        const row = await reader.get<{ cid: Uint8Array }>(sql`
-          SELECT cid FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT 1 OFFSET ${count - 1}`)
-        return row && row.cid
+      async stretch(after, count) {
+        const next = sql`FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid`
+        const row = await reader.get<{ cid: Uint8Array | null; bytes: number }>(sql`
+          SELECT (SELECT cid ${next} LIMIT 1 OFFSET ${count - 1}) AS cid,
+            (SELECT CAST(coalesce(sum(size), 0) AS BIGINT)
+              FROM (SELECT length(bytes) AS size ${next} LIMIT ${count}) AS page) AS bytes`)
+        return { end: row!.cid, bytes: row!.bytes }
       },
       async framed(after, upTo) {
         const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)

@@ -1,11 +1,12 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
 import {
-  inPages,
+  inBoundedPages,
   inPieces,
   sql,
   sqlList,
   sqlRows,
   together,
+  totalBytes,
   type Reader,
   type Sql,
   type Tx,
@@ -253,8 +254,8 @@ export async function listAllRecords(
 
 /** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */
 export const LAST_PATH = '~'
-/** Records read at once. */
-const PAGE = 500
+/** Records read at once, and bytes of them. */
+const pageBounds = { rows: 500, bytes: 4 * 1024 ** 2 }
 
 const framedValues = framedBlocks(sql`value`)
 
@@ -263,10 +264,13 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
   framedChunks({
     first: '',
     last: LAST_PATH,
-    async keyAfter(after, count) {
-      const row = await reader.get<{ path: string }>(sql`
-        SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1 OFFSET ${count - 1}`)
-      return row && row.path
+    async stretch(after, count) {
+      const row = await reader.get<{ end: string | null; rows: number; bytes: number }>(sql`
+        SELECT max(path) AS "end", count(*) AS rows, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes FROM (
+          SELECT path, length(value) AS bytes FROM record
+          WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${count}) AS page`)
+      const { end, rows, bytes } = row!
+      return { end: rows < count ? null : end, bytes }
     },
     async framed(after, upTo) {
       const row = await reader.get<{ sections: Uint8Array | null }>(sql`
@@ -279,16 +283,16 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
 export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
   type Row = Pick<RecordRow, 'rev' | 'path' | 'cid' | 'value'>
   const start: Pick<RecordRow, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
-  const pages = inPages(PAGE, start, ({ rev, path }, limit) =>
-    reader.all<Row>(sql`
-      SELECT rev, path, cid, value FROM record
-      WHERE repo_id = ${repoId} AND ${isListed} AND (rev, path) > (${rev}, ${path}) ORDER BY rev, path LIMIT ${limit}`),
-  )
-  for await (const page of pages) yield page.map(blockOf)
-  const rest = await reader.all<Row>(sql`
-    SELECT rev, path, cid, value FROM record
-    WHERE repo_id = ${repoId} AND ${isUnlisted} AND rev > ${since} ORDER BY rev, path`)
-  yield rest.map(blockOf)
+  for (const kind of [isListed, isUnlisted]) {
+    const page = ({ rev, path }: typeof start, limit: number) => sql`
+      FROM record WHERE repo_id = ${repoId} AND ${kind} AND (rev, path) > (${rev}, ${path})
+      ORDER BY rev, path LIMIT ${limit}`
+    const pages = inBoundedPages(pageBounds, start, {
+      bytes: (after, limit) => totalBytes(reader, sql`SELECT length(value) AS bytes ${page(after, limit)}`),
+      read: (after, limit) => reader.all<Row>(sql`SELECT rev, path, cid, value ${page(after, limit)}`),
+    })
+    for await (const rows of pages) yield rows.map(blockOf)
+  }
 }
 
 const blockOf = ({ cid, value }: Pick<RecordRow, 'cid' | 'value'>): Block => ({ cid: new Cid(cid), bytes: value })
