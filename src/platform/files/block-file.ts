@@ -51,6 +51,11 @@ export class BlockFile {
     return this.#count
   }
 
+  /** Bytes of all blocks, with their CIDs. */
+  get bytes(): number {
+    return this.#flushed + this.#buffered - this.#count * LENGTH_BYTES
+  }
+
   /** Add a block. `section` is its CID followed by its bytes, as in an archive. */
   add(section: Uint8Array): void {
     const slot = this.#slotOf(section)

@@ -178,3 +178,21 @@ describe('refused is', () => {
     }
   })
 })
+
+test('an archive may repeat a record at many paths, but not without end', async () => {
+  const large = { $type: 'org.example.note', text: 'x'.repeat(500_000) }
+  const repeated = (times: number) =>
+    archiveOf(
+      did,
+      rev,
+      Object.fromEntries(
+        Array.from({ length: times }, (_, i) => [`org.example.note/${String(i).padStart(4, '0')}`, large]),
+      ),
+      key,
+    ).bytes
+  const { pages } = await read(repeated(100))
+  expect(pages.flatMap(({ records }) => records)).toHaveLength(100)
+  const endless = repeated(10_000)
+  expect(endless.length).toBeLessThan(2_000_000)
+  expect(await refusal(endless)).toMatchObject({ status: 400, message: 'CAR repeats large records too often' })
+})

@@ -22,6 +22,11 @@ import { subjectOf, type NewRecord } from '../repo/repo.ts'
 const MAX_BLOCKS = 4_000_000
 /** The largest record: somewhat more than a write may send. Decoding it takes up to 40 ms. */
 const MAX_RECORD_BYTES = 1024 ** 2
+/**
+ * Bytes of records that an archive may repeat: it has a record once, and its tree may name it at any number of paths,
+ * each of which is stored.
+ */
+const MAX_REPEATED_BYTES = 64 * 1024 ** 2
 /** Records in one page, and their total bytes, which the last record of a page may exceed. */
 const PAGE_RECORDS = 4000
 const PAGE_BYTES = 2 * 1024 * 1024
@@ -59,6 +64,7 @@ export class ImportedRepo {
     readonly root: Cid,
     readonly commit: Commit,
     readonly blocks: BlockSource,
+    readonly maxRecordBytes: number,
   ) {}
 
   /** Throws as `receive` does. The caller closes `blocks` then. */
@@ -66,7 +72,7 @@ export class ImportedRepo {
     try {
       const bytes = blocks.get(root)
       if (bytes === null) throw invalidRequest('the root of the repository is missing')
-      return new ImportedRepo(root, commitOf(did, bytes), blocks)
+      return new ImportedRepo(root, commitOf(did, bytes), blocks, Infinity)
     } catch (error) {
       throw refusalOf(error)
     }
@@ -88,7 +94,7 @@ export class ImportedRepo {
       }
       const bytes = blocks.get(root)
       if (bytes === null) throw invalidRequest('CAR does not hold its root')
-      return new ImportedRepo(root, commitOf(did, bytes), blocks)
+      return new ImportedRepo(root, commitOf(did, bytes), blocks, blocks.bytes + MAX_REPEATED_BYTES)
     } catch (error) {
       blocks.close()
       throw refusalOf(error)
@@ -100,7 +106,7 @@ export class ImportedRepo {
    */
   async *pages(): AsyncGenerator<ImportedPage> {
     let [nodes, records]: [Block[], ImportedRecord[]] = [[], []]
-    let [nodeBytes, recordBytes, turnBytes] = [0, 0, 0]
+    let [nodeBytes, recordBytes, turnBytes, allBytes] = [0, 0, 0, 0]
     let count = 0
     try {
       for await (const page of walkTree(this.commit.data, async (cid) => this.blocks.get(cid))) {
@@ -110,6 +116,8 @@ export class ImportedRepo {
           const record = this.#record(path, cid)
           records.push(record)
           recordBytes += record.value.length
+          allBytes += record.value.length
+          if (allBytes > this.maxRecordBytes) throw invalidRequest('CAR repeats large records too often')
           turnBytes += record.value.length
           if (turnBytes >= TURN_BYTES) {
             turnBytes = 0

@@ -7,7 +7,7 @@
  */
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
-import { NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
+import { CHECKED_BYTES, hasRoomFor, NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
 import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
@@ -116,8 +116,14 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
     const quota = await quotaOf(ctx, ctx.db, did)
     const counts = { records: 0, nodes: 0 }
     const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
+    let unchecked = 0
     await stageRepo(ctx, rev, async (id) => {
       for await (const page of imported.pages()) {
+        unchecked += bytesOf(page.nodes) + bytesOf(page.records.map(({ value }) => ({ bytes: value })))
+        if (unchecked >= CHECKED_BYTES) {
+          unchecked = 0
+          if (!(await hasRoomFor(ctx.config.dataDir, 0))) throw new NoRoom('the disk has no more than its reserve')
+        }
         counts.records += page.records.length
         counts.nodes += page.nodes.length
         refuseRecords(counts.records, quota.records)
@@ -146,6 +152,9 @@ async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<v
   }
   ctx.log.warn('imported a commit signed with an unknown earlier key', { did, rev: commit.rev })
 }
+
+const bytesOf = (blocks: readonly Pick<Block, 'bytes'>[]): number =>
+  blocks.reduce((sum, { bytes }) => sum + bytes.length, 0)
 
 const usesOf = ({ path, blobs }: ImportedRecord): BlobUse[] => blobs.map((cid) => ({ record: path, cid }))
 
