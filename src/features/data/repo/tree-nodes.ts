@@ -16,8 +16,14 @@ import { MissingBlock, type NodeCache } from '../../../protocol/mst.ts'
 import { decodeNode, decodeRoot, type MstNode } from '../../../protocol/mst-node.ts'
 import type { StoredNodes } from './node-store.ts'
 
-/** Decoded nodes cached between commits, for all repositories together; about 1 KiB each. */
-const MAX_CACHED_NODES = 32_768
+/**
+ * Decoded nodes cached between commits, for all repositories together, in bytes: about 40,000. Most take 1.5 KiB, and
+ * those of chosen keys up to 12 MiB.
+ */
+const MAX_CACHED_BYTES = 64 * 1024 ** 2
+/** What a node takes, and each of its entries beside its key, which is in its block too. */
+const NODE_BYTES = 200
+const ENTRY_BYTES = 300
 
 /** Nodes that a commit may read beside those on the paths of its writes. No tree is known to need any. */
 const MAX_MISSING_NODES = 64
@@ -25,7 +31,13 @@ const MAX_MISSING_NODES = 64
 type RecentNodes = BoundedCache<MstNode>
 
 /** Recently used nodes, by the text of their CIDs. */
-export const recentNodes = perContext((): RecentNodes => new BoundedCache(MAX_CACHED_NODES))
+export const recentNodes = perContext((): RecentNodes => new BoundedCache(MAX_CACHED_BYTES, weightOf))
+
+function weightOf(_: string, { keys }: MstNode): number {
+  let bytes = NODE_BYTES + keys.length * ENTRY_BYTES
+  for (const key of keys) bytes += 2 * key.length
+  return bytes
+}
 
 /**
  * Build a commit on a stored tree. Returns the commit, or the fault of the request. Throws `Malformed` if the tree is
