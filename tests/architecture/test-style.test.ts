@@ -30,6 +30,7 @@ test('every test has an expectation', () => {
  * it.
  */
 const databaseUsers: ReadonlySet<string> = new Set([
+  'tests/features/account-archives/archive-turns.test.ts',
   'tests/features/accounts/email.test.ts',
   'tests/features/accounts/lifecycle.test.ts',
   'tests/features/accounts/password-reset.test.ts',

@@ -7,8 +7,10 @@ import { blobCids } from '../../../protocol/data-model.ts'
 import { recordUri, type Did } from '../../../protocol/identifiers.ts'
 import { recordsOf } from '../repo/repo.ts'
 
-/** Records read and decoded in one turn of the event loop. One may have a megabyte. */
+/** Records read at once. One may have a megabyte. */
 const PAGE_RECORDS = 50
+/** Bytes of records that are decoded in one turn of the event loop. */
+const TURN_BYTES = 512 * 1024
 
 /** Returns the text of a cell from a record. */
 type Column = (record: Data) => string
@@ -73,12 +75,17 @@ export async function* tableText(
   for (let after = `${collection}/`; ;) {
     const page = await recordsOf(reader, did, after, PAGE_RECORDS)
     const rows = page.filter(({ path }) => path.startsWith(`${collection}/`))
-    yield rows
-      .map(({ path, value }) => {
-        const record = decode(value)
-        return csvRow([recordUri(did, path), ...cells.map((cell) => cell(record))])
-      })
-      .join('')
+    let [text, bytes] = ['', 0]
+    for (const { path, value } of rows) {
+      if (bytes + value.length > TURN_BYTES && bytes > 0) {
+        await setImmediate()
+        bytes = 0
+      }
+      bytes += value.length
+      const record = decode(value)
+      text += csvRow([recordUri(did, path), ...cells.map((cell) => cell(record))])
+    }
+    yield text
     if (rows.length < PAGE_RECORDS) return
     after = rows.at(-1)!.path
     await setImmediate()
