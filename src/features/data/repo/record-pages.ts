@@ -45,10 +45,20 @@ export async function recordPage(ctx: Context, did: Did, range: RecordRange): Pr
 
 async function pageText(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
   const items = await itemsOf(ctx, did, range)
-  const records = items.map(({ path, text }) => viewText(did, path, text)).join(',')
+  // Piece by piece, which the runtime copies once, when the text is complete. Texts of records would be copied twice.
+  let page = '{"records":['
+  let beginning = `{"uri":"at://${did}/`
+  for (const { path, text } of items) {
+    page += beginning
+    page += path
+    page += '",'
+    page += text
+    page += '}'
+    beginning = `,{"uri":"at://${did}/`
+  }
   const last = items.at(-1)
   const cursor = last === undefined ? '' : `,"cursor":"${last.path.slice(range.collection.length + 1)}"`
-  return new JsonText(`{"records":[${records}]${cursor}}`)
+  return new JsonText(`${page}]${cursor}}`)
 }
 
 interface PageItem {
