@@ -18,11 +18,15 @@ export type Threads = ReadonlyMap<string, { micros: number; kind: 'main' | 'comp
 
 export function threadsOf(pid: number): Threads {
   return new Map(
-    readdirSync(`/proc/${pid}/task`).map((thread) => {
+    readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
       const task = `/proc/${pid}/task/${thread}`
-      const isCompiler = /JIT/i.test(readFileSync(`${task}/comm`, 'utf8'))
-      const kind = Number(thread) === pid ? 'main' : isCompiler ? 'compilers' : 'others'
-      return [thread, { kind, micros: Number(readFileSync(`${task}/schedstat`, 'utf8').split(' ')[0]) / 1000 }]
+      try {
+        const isCompiler = /JIT/i.test(readFileSync(`${task}/comm`, 'utf8'))
+        const kind = Number(thread) === pid ? 'main' : isCompiler ? 'compilers' : 'others'
+        return [[thread, { kind, micros: Number(readFileSync(`${task}/schedstat`, 'utf8').split(' ')[0]) / 1000 }]]
+      } catch {
+        return [] // it has just ended
+      }
     }),
   )
 }

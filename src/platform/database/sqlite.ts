@@ -53,8 +53,10 @@ const CHECKPOINT_FRAMES = 8000
 const LAST_FRAMES = 500
 /** When a reader was in the way, the next checkpoint begins after this many frames. */
 const RETRY_FRAMES = 1000
-/** At this many WAL frames, writers wait for each checkpoint. */
+/** At this many WAL frames, writers wait for each checkpoint, and snapshots that are to begin wait for a whole one. */
 const MAX_LOG_FRAMES = 24_000
+/** How long a snapshot waits for that. One that has begun before may keep it from becoming whole for longer. */
+const COPY_WAIT_MILLIS = 5000
 /** Prepared statements kept per connection; the oldest is dropped first. */
 const MAX_STATEMENTS = 400
 /** How long a statement waits for the lock of another process. */
@@ -174,8 +176,12 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       }
     },
     async snapshot(work) {
-      if (queue.shown === null) await queue.durable()
-      return snapshots.share(queue.shown ?? queue.version, work)
+      const snapshot = await queue.beginSnapshot()
+      try {
+        return await work(snapshot.reader)
+      } finally {
+        snapshots.leave(snapshot)
+      }
     },
     async integrityFaults() {
       const rows = await reads.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
@@ -382,14 +388,13 @@ class Snapshots {
 
   constructor(readonly open: () => Prepared) {}
 
-  /** With a snapshot that is in use, or with one of the present state, for which a version stands. */
-  async share<T>(snapshot: Snapshot | number, work: (reader: Reader) => Promise<T>): Promise<T> {
-    const shared = typeof snapshot === 'number' ? this.enter(snapshot) : snapshot
-    if (shared === snapshot) shared.users++
+  /** With a snapshot that is in use. */
+  async share<T>(snapshot: Snapshot, work: (reader: Reader) => Promise<T>): Promise<T> {
+    snapshot.users++
     try {
-      return await work(shared.reader)
+      return await work(snapshot.reader)
     } finally {
-      this.leave(shared)
+      this.leave(snapshot)
     }
   }
 
@@ -494,6 +499,9 @@ class WriterQueue {
   /** Why nothing passes the gate any more. */
   #end: { error: unknown } | null = null
   #isLogLong = false
+  #isLogFull = false
+  /** Begin the snapshots that wait until the log has been copied. */
+  readonly #beginnings = new Set<() => void>()
   /** What the checkpoint that is running, or the last one, copies unless a reader needs the state before. */
   #framesToCopy = 0
   /** How long the log is when the next checkpoint begins. */
@@ -565,6 +573,45 @@ class WriterQueue {
   /** Waits until every commit is on the disk. */
   async durable(): Promise<void> {
     while (this.#flushing) await this.#flushing
+  }
+
+  /**
+   * Begins a snapshot of the newest state that readers see. While the log is full, it begins when all of the log has
+   * been copied: it then reads the file of the database, and the log can start over beside it. If one snapshot followed
+   * another, the log would otherwise grow until the last of them.
+   */
+  async beginSnapshot(): Promise<Snapshot> {
+    const begun = this.#isLogFull && this.shown === null ? await this.#onceCopied() : null
+    if (begun !== null) return begun
+    if (this.shown === null) await this.durable()
+    return this.#enterSnapshot()
+  }
+
+  /** Without a gate, call it while no commit is on its way to the disk. */
+  #enterSnapshot(): Snapshot {
+    if (this.shown === null) return this.snapshots.enter(this.version)
+    this.shown.users++
+    return this.shown
+  }
+
+  /** Returns a snapshot that was begun between two groups; null if the log cannot be copied for too long. */
+  async #onceCopied(): Promise<Snapshot | null> {
+    const { promise, resolve } = Promise.withResolvers<Snapshot | null>()
+    const begin = () => resolve(this.#enterSnapshot())
+    const giveUp = () => {
+      if (this.#beginnings.delete(begin)) resolve(null)
+    }
+    this.#beginnings.add(begin)
+    const timer = setTimeout(giveUp, COPY_WAIT_MILLIS)
+    // Without other commits, this one ends at such a moment.
+    this.enter(async () => {}).catch(giveUp)
+    return promise.finally(() => clearTimeout(timer))
+  }
+
+  /** Call it between groups. */
+  #beginSnapshots(): void {
+    for (const begin of this.#beginnings) begin()
+    this.#beginnings.clear()
   }
 
   async close(): Promise<void> {
@@ -779,6 +826,8 @@ class WriterQueue {
     }
     this.#log.makeRoom(frames * FRAME_BYTES)
     this.#isLogLong = frames >= CHECKPOINT_FRAMES
+    this.#isLogFull = frames >= MAX_LOG_FRAMES
+    if (!this.#isLogFull) this.#beginSnapshots()
     if (!this.#isLogLong) {
       this.#nextCheckpoint = this.#framesToCopy = 0
       return
@@ -808,6 +857,10 @@ class WriterQueue {
     if (board !== null && !isRunning) void pass.then(() => this.#flushing ?? board.renewReaders())
     if (frames - checkpointed > LAST_FRAMES && !isFull) return
     if (!(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
+    if (this.#isLogFull && this.#beginnings.size > 0) {
+      const copied = this.#logState()
+      if (copied.checkpointed === copied.log) this.#beginSnapshots()
+    }
     await board?.renewed()
   }
 

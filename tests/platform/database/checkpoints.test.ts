@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sql, type Database } from '../../../src/platform/database/database.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 
@@ -68,6 +69,49 @@ test('the log grows while a reader needs its state of it, and starts over after 
   await held
   const after = await writeFrames(db, observer, 2 * MAX_LOG_FRAMES)
   expect(after.restarts).toBeGreaterThanOrEqual(1)
+  observer.close()
+  await db.close()
+})
+
+test('the log starts over while one snapshot follows another', async () => {
+  const { db, observer } = await open('chained.db')
+  await writeFrames(db, observer, 100)
+  const held = 4000
+  const countOf = (reader: Pick<Database, 'get'>) =>
+    reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM thing`).then((row) => row!.count)
+  let isOver = false
+  let snapshots = 0
+  /** Each ends once so much more has been written, and the next begins at once. */
+  const chain = (async () => {
+    while (!isOver)
+      await db.snapshot(async (reader) => {
+        snapshots++
+        const before = await countOf(reader)
+        while (!isOver && ((await countOf(db)) - before) * COMMIT_PAGES < held) await nextTurn()
+        expect(await countOf(reader)).toBe(before)
+      })
+  })()
+  const { restarts, longest } = await writeFrames(db, observer, 2 * MAX_LOG_FRAMES)
+  isOver = true
+  await chain
+  expect(snapshots).toBeGreaterThan(4)
+  expect(restarts).toBeGreaterThanOrEqual(1)
+  expect(longest).toBeLessThan(MAX_LOG_FRAMES + 2 * held)
+  observer.close()
+  await db.close()
+})
+
+test('a snapshot of a long log begins although nothing is written any more', async () => {
+  const { db, observer } = await open('long.db')
+  const { promise: isDone, resolve: end } = Promise.withResolvers<void>()
+  const held = db.snapshot(() => isDone)
+  await writeFrames(db, observer, MAX_LOG_FRAMES + 100)
+  end()
+  await held
+  const count = await db.snapshot((reader) => reader.get(sql`SELECT count(*) AS count FROM thing`))
+  expect(count).toEqual(await db.get(sql`SELECT count(*) AS count FROM thing`))
+  await writeFrames(db, observer, 100)
+  expect(observer.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log).toBeLessThan(1000)
   observer.close()
   await db.close()
 })
