@@ -85,14 +85,50 @@ function scalarOf(key: real.KeyObject): bigint | null {
   return known
 }
 
+/** Public keys by their names. */
+const names = new WeakMap<real.KeyObject, string>()
+
+function nameOf(key: real.KeyObject): string {
+  const known = names.get(key)
+  if (known !== undefined) return known
+  const { crv, x, y } = (key.type === 'private' ? real.createPublicKey(key as never) : key).export({ format: 'jwk' })
+  const name = `${crv} ${x} ${y}`
+  names.set(key, name)
+  return name
+}
+
+/** Signatures that verify, by key and digest: one that was made here, or has verified before, does so again. */
+const verified = new Map<string, Buffer>()
+const MAX_VERIFIED = 1000
+
+function noteVerified(name: string, signature: Uint8Array): void {
+  if (verified.size >= MAX_VERIFIED) verified.clear()
+  verified.set(name, Buffer.from(signature))
+}
+
+export function verify(
+  algorithm: string,
+  message: Uint8Array,
+  options: real.VerifyKeyObjectInput,
+  signature: Uint8Array,
+): boolean {
+  const name = `${nameOf(options.key)} ${Bun.SHA256.hash(message, 'base64')}`
+  if (verified.get(name)?.equals(signature)) return true
+  if (!real.verify(algorithm, message, options, signature)) return false
+  noteVerified(name, signature)
+  return true
+}
+
 /** A signature of P-256 that is the same whenever it is made of the same. */
 export function sign(algorithm: string, message: Uint8Array, options: real.SignKeyObjectInput): Uint8Array {
   const scalar = scalarOf(options.key)
   if (scalar === null) return real.sign(algorithm, message, options)
-  const digest = real.createHash('sha256').update(message).digest()
+  const digest = Buffer.from(Bun.SHA256.hash(message, 'hex'), 'hex')
   const s = (INVERSE * (numberOf(digest) + R * scalar)) % ORDER
   // Of the two that verify, the network takes the lower one.
-  return new Uint8Array(Buffer.concat([bytesOf(R), bytesOf(s > ORDER / 2n ? ORDER - s : s)]))
+  const signature = new Uint8Array(Buffer.concat([bytesOf(R), bytesOf(s > ORDER / 2n ? ORDER - s : s)]))
+  noteVerified(`${nameOf(options.key)} ${digest.toString('base64')}`, signature)
+  return signature
 }
 
 /** Modulo the order of the curve. */

@@ -36,7 +36,8 @@ const FRAME_BYTES = 4096 + 24
 const FRAME_SALTS_AT = 8
 const none = new Uint8Array()
 
-/** What is read of a log at a time. */
+/** What is read of a log at a time: a flush has few frames as a rule. */
+const FEW_BYTES = 4 * FRAME_BYTES
 const WINDOW_BYTES = 32 * FRAME_BYTES
 const window = new Uint8Array(WINDOW_BYTES)
 
@@ -175,14 +176,14 @@ export class Disk {
     const file = openFile(this.#logPath, 'r')
     try {
       this.#notice(fstatSync(file).ino)
-      const read = (at: number) => readSync(file, window, 0, WINDOW_BYTES, at)
-      if (read(0) < HEADER_BYTES) return []
+      const read = (at: number, count: number) => readSync(file, window, 0, count, at)
+      if (read(0, HEADER_BYTES) < HEADER_BYTES) return []
       const salts = saltsOf(window)
       const added: Piece[] = []
       if (salts === this.#foundSalts) {
         this.#addChanged(added, 0, window.subarray(0, HEADER_BYTES))
         for (let at = HEADER_BYTES; ;) {
-          const count = read(at)
+          const count = read(at, WINDOW_BYTES)
           for (let from = 0; from < count; from += FRAME_BYTES)
             this.#addChanged(added, at + from, window.subarray(from, Math.min(from + FRAME_BYTES, count)))
           at += count
@@ -193,13 +194,13 @@ export class Disk {
         this.#read = { salts, end: HEADER_BYTES }
         added.push({ at: 0, bytes: window.slice(0, HEADER_BYTES) })
       }
-      for (;;) {
-        const count = read(this.#read.end)
+      for (let most = FEW_BYTES; ; most = WINDOW_BYTES) {
+        const count = read(this.#read.end, most)
         let end = 0
         while (end + FRAME_BYTES <= count && frameSaltsOf(window, end) === salts) end += FRAME_BYTES
         if (end > 0) added.push({ at: this.#read.end, bytes: window.slice(0, end) })
         this.#read.end += end
-        if (end < WINDOW_BYTES) return added
+        if (end < most) return added
       }
     } finally {
       closeFile(file)

@@ -67,7 +67,7 @@ export class Session {
   readonly requests: Request[] = []
   /** Since when the present request waits for a lock; null if it does not. */
   blockedSince: number | null = null
-  blockedBy: ReadonlySet<Session> = new Set()
+  blockedBy: ReadonlySet<Session> = nobody
   lastHeardAt: number
   isOver = false
   lockTimeout: number
@@ -90,6 +90,8 @@ export class Session {
     this.lockTimeout = settings.lock_timeout ?? 0
   }
 }
+
+const nobody: ReadonlySet<Session> = new Set()
 
 /** A transaction as those see it who look on. */
 export interface Committed {
@@ -207,7 +209,7 @@ export class PostgresServer {
     if (session.blockedSince === null) return
     this.#blocked--
     session.blockedSince = null
-    session.blockedBy = new Set()
+    session.blockedBy = nobody
     this.#leaveQueues(session)
   }
 
@@ -235,9 +237,9 @@ export class PostgresServer {
     this.counts.statements++
     const { text } = request
     const { transaction } = session
-    if (/^BEGIN\b/.test(text)) {
+    if (text.startsWith('BEGIN')) {
       if (transaction !== null) throw new SqlFault('25001', 'there is already a transaction in progress')
-      session.transaction = new Transaction(/READ ONLY/.test(text))
+      session.transaction = new Transaction(text.includes('READ ONLY'))
       this.running.add(session.transaction)
       return answerOf('BEGIN')
     }
@@ -343,22 +345,22 @@ export class PostgresServer {
   /** Throws `Blocked` if others have the lock. */
   lock(session: Session, key: string, mode: Mode, until: 'transaction' | 'session'): void {
     const blocked = this.blockers(session, key, mode)
+    const lock = this.#lockAt(key)
     if (blocked.size > 0) {
-      const lock = this.#lockAt(key)
       if (!lock.waiting.some((one) => one.session === session)) lock.waiting.push({ session, mode })
       throw new Blocked(blocked)
     }
-    const { holders } = this.#lockAt(key)
+    const { holders } = lock
     if (holders.get(session) !== 'exclusive') holders.set(session, mode)
     if (until === 'session') session.locks.add(key)
     else if (!session.locks.has(key)) session.transactionLocks.add(key)
   }
 
   /** Those who have a lock that excludes this one, or have waited for one for longer. */
-  blockers(session: Session, key: string, mode: Mode): Set<Session> {
+  blockers(session: Session, key: string, mode: Mode): ReadonlySet<Session> {
     const lock = this.#locks.get(key)
+    if (lock === undefined || (lock.waiting.length === 0 && lock.holders.size === 0)) return nobody
     const found = new Set<Session>()
-    if (lock === undefined) return found
     const excludes = (other: Mode) => mode === 'exclusive' || other === 'exclusive'
     for (const [holder, other] of lock.holders) if (holder !== session && excludes(other)) found.add(holder)
     if (lock.holders.has(session)) return found
@@ -478,4 +480,9 @@ export class PostgresServer {
   }
 }
 
-export const answerOf = (command: string, count = 0): Answer => Object.assign([], { count, command })
+export function answerOf(command: string, count = 0): Answer {
+  const answer = [] as unknown as Answer
+  answer.count = count
+  answer.command = command
+  return answer
+}

@@ -15,7 +15,7 @@ import {
   type Transaction,
 } from './postgres-server.ts'
 import { SqlFault, type Answer } from './sql-fault.ts'
-import type { Storage } from './storage.ts'
+import { prefixOf, type Storage } from './storage.ts'
 
 interface Call {
   server: PostgresServer
@@ -468,7 +468,7 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
     )
     const touches = storage.newTouches()
     const answer = found === undefined ? answerOf(command, touches.changes) : rows(found, command)
-    for (const lock of touches.locks) server.lock(session, `row ${lock}`, 'exclusive', 'transaction')
+    for (const lock of touches.locks) server.lock(session, lock, 'exclusive', 'transaction')
     if (mayWait) storage.endStatement()
     storage.keep(changes, touches)
     if (answer.count > 0) changes.hasChanged = true
@@ -479,7 +479,7 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
     if (!(error instanceof SqlFault) || error.errno !== '23505') throw error
     // Somebody else may be about to delete the row that is in the way: PostgreSQL waits for the end of that.
     const [, table = ''] = /failed: (\w+)\./.exec(error.message) ?? []
-    const prefix = `row ${storage.placeOf(table)} `
+    const prefix = prefixOf(storage.placeOf(table))
     const others = [...server.sessions].filter(
       (other) => other !== session && [...other.transactionLocks].some((lock) => lock.startsWith(prefix)),
     )

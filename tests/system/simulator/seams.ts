@@ -3,7 +3,7 @@
  * database. Has to be called before the server is imported. The sources of the server stay as they are, except that
  * they import these from here; a patch may put back a known fault.
  */
-import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
+import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { plugin } from 'bun'
 import type { SimulatedBucket } from './bucket.ts'
 import type { Disk } from './disk.ts'
@@ -319,5 +319,4 @@ function replaceThreads(): void {
 }
 
 /** A digest of whatever identifies something, for traces. */
-export const shortDigest = (bytes: Uint8Array | string): string =>
-  createHash('sha256').update(bytes).digest('hex').slice(0, 8)
+export const shortDigest = (bytes: Uint8Array | string): string => Bun.SHA256.hash(bytes, 'hex').slice(0, 8)

@@ -67,20 +67,16 @@ export interface Changed {
   row: Row | null
 }
 
-interface Touch {
-  at: number
-  /** How many rows the statement before has changed, without those of triggers. */
-  changes: number
-  t: number
-  k1: unknown
-  k2: unknown
-  k3: unknown
-  k4: unknown
-}
+/**
+ * A row of `sim_touched`, after the number of rows that the statement before has changed, without those of triggers: its
+ * own number, the place of the table, and the key.
+ */
+type Touch = readonly [changes: number, at: number, place: number, ...key: SQLQueryBindings[]]
 
 const KEYS = ['k1', 'k2', 'k3', 'k4'] as const
 /** Added to the place of a unique index, which tells it from a table. */
 const INDEXES = 10_000
+const TOUCHED = 'SELECT changes(), * FROM sim_touched WHERE at > ?1'
 const quoted = (name: string) => `"${name}"`
 
 /** Adds the triggers to a migrated database. */
@@ -247,19 +243,18 @@ export class Storage {
 
   /** What the statement before has touched. */
   newTouches(): Touches {
-    const rows = this.all('SELECT changes() AS changes, * FROM sim_touched WHERE at > ?1', [
-      this.#touched,
-    ]) as unknown as Touch[]
-    return { rows, locks: rows.map(lockOf), changes: rows[0]?.changes ?? 0 }
+    const rows = this.prepared(TOUCHED).values(this.#touched) as unknown as Touch[]
+    return { rows, locks: rows.map(lockOf), changes: rows[0]?.[0] ?? 0 }
   }
 
   /** The statement is done, with what it has touched. */
   keep({ touched }: Changes, { rows, locks }: Touches): void {
-    if (rows.length > 0) this.#touched = rows.at(-1)!.at
+    if (rows.length > 0) this.#touched = rows.at(-1)![1]
     rows.forEach((touch, i) => {
-      if (touch.t >= INDEXES) return
-      const table = this.#tables[touch.t]!
-      touched.set(locks[i]!, { table, key: KEYS.slice(0, table.key.length).map((name) => touch[name]) as never })
+      const [, , place, ...key] = touch
+      if (place >= INDEXES) return
+      const table = this.#tables[place]!
+      touched.set(locks[i]!, { table, key: key.slice(0, table.key.length) })
     })
   }
 
@@ -325,7 +320,19 @@ export class Storage {
   }
 }
 
-const lockOf = ({ t, k1, k2, k3, k4 }: Touch): string => `${t} ${nameOf(k1)} ${nameOf(k2)} ${nameOf(k3)} ${nameOf(k4)}`
+/** A lock is named by the table or the index, and what the key has before the columns that it lacks. */
+function lockOf(touch: Touch): string {
+  let count = touch.length
+  while (touch[count - 1] === null) count--
+  let name = prefixOf(touch[2])
+  for (let at = KEY_AT; at < count; at++) name += `${nameOf(touch[at])} `
+  return name
+}
+
+const KEY_AT = 3
+
+/** What the names of the locks of a table begin with. */
+export const prefixOf = (place: number): string => `row ${place} `
 
 const nameOf = (value: unknown): string =>
-  value instanceof Uint8Array ? Buffer.from(value).toString('base64') : String(value)
+  typeof value === 'string' ? value : value instanceof Uint8Array ? value.toBase64() : String(value)
