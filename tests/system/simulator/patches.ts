@@ -213,9 +213,9 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     what: 'a machine takes over with the copy that it has, although there are newer segments',
     patches: [
       {
-        path: 'src/features/operations/backup/following.ts',
-        find: 'if (found !== null) return Buffer.from(found).equals(content)',
-        put: 'if (found !== null) return true',
+        path: 'src/features/operations/backup/continuous-fence.ts',
+        find: 'return found && Buffer.from(found).equals(content)',
+        put: 'return found && true',
       },
     ],
     found: /was told|does not have any more/,

@@ -4,7 +4,7 @@
  */
 import { PostgresServer, type Session, type Settings } from './postgres-server.ts'
 import { LineLost, SqlFault, type Answer } from './sql-fault.ts'
-import type { Actor, Timeline } from './timeline.ts'
+import { Queue, type Actor, type Timeline } from './timeline.ts'
 
 /** The way from a node to the database. */
 export interface Wire {
@@ -22,12 +22,14 @@ export interface Wire {
 
 /** Delivers in the order of sending. */
 class Direction {
-  #last = 0
+  readonly #queue: Queue
 
   constructor(
     readonly wire: Wire,
     readonly to: Actor,
-  ) {}
+  ) {
+    this.#queue = new Queue(wire.timeline)
+  }
 
   /** Nothing arrives until then. */
   stuckUntil = 0
@@ -36,8 +38,7 @@ class Direction {
     const { timeline, latencyMillis, silentUntil, lossShare } = this.wire
     const again = lossShare > 0 && timeline.happens(lossShare) ? timeline.between(5, 200) : 0
     const from = Math.max(timeline.now, silentUntil, this.stuckUntil) + timeline.between(0.05, latencyMillis) + again
-    this.#last = Math.max(this.#last, from)
-    timeline.schedule(this.#last - timeline.now, this.to, act)
+    this.#queue.schedule(from, this.to, act)
   }
 }
 

@@ -1,7 +1,7 @@
 /** A relay: it follows the event stream at whatever node it reaches, and verifies what it gets. */
 import type { Socket, SocketHandler } from '../../../src/http/endpoint.ts'
 import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
-import { actorNamed, type Actor } from './timeline.ts'
+import { actorNamed, Queue, type Actor } from './timeline.ts'
 import type { Node, World } from './world.ts'
 
 export class Relay {
@@ -48,7 +48,7 @@ export class Relay {
 
   #opened(node: Node, handler: SocketHandler, over: () => void): void {
     const { timeline } = this.world
-    let last = 0
+    const queue = new Queue(timeline)
     let isClosed = false
     const close = () => {
       if (isClosed) return
@@ -61,8 +61,7 @@ export class Relay {
     this.#isConnected = true
     const socket: Socket = {
       send: (frame) => {
-        last = Math.max(last, timeline.now + timeline.between(0.1, 5))
-        timeline.schedule(last - timeline.now, this.actor, () => {
+        queue.schedule(timeline.now + timeline.between(0.1, 5), this.actor, () => {
           if (!isClosed) this.#receive(node, frame)
         })
         return true
@@ -70,7 +69,7 @@ export class Relay {
       bufferedBytes: () => 0,
       batch: (work) => work(),
       // After what was sent before.
-      close: () => void timeline.schedule(Math.max(0, last - timeline.now), this.actor, close),
+      close: () => queue.schedule(timeline.now, this.actor, close),
     }
     timeline.schedule(0, node.actor, () => handler.open(socket))
     // It moves on now and then.

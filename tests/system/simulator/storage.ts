@@ -68,8 +68,8 @@ export interface Changed {
 }
 
 /**
- * A row of `sim_touched`, after the number of rows that the statement before has changed, without those of triggers: its
- * own number, the place of the table, and the key.
+ * A row of `sim_touched`, after the number of rows that the statement before has changed, without those of triggers.
+ * Its own number, the place of the table, and the key.
  */
 type Touch = readonly [changes: number, at: number, place: number, ...key: SQLQueryBindings[]]
 

@@ -61,7 +61,11 @@ export class Timeline {
   }
 
   schedule(delayMillis: number, actor: Actor, act: () => void): Pending {
-    const pending = { at: this.now + Math.max(0, delayMillis), order: this.#order++, actor, act }
+    return this.scheduleAt(this.now + Math.max(0, delayMillis), actor, act)
+  }
+
+  scheduleAt(at: number, actor: Actor, act: () => void): Pending {
+    const pending = { at, order: this.#order++, actor, act }
     this.#push(pending)
     return pending
   }
@@ -119,6 +123,22 @@ export class Timeline {
       at = child
     }
     heap[at] = last
+  }
+}
+
+/** What is sent on one line: it arrives in the order of sending, however long each takes. */
+export class Queue {
+  /** When the last one arrives, and the same as it was rounded: a sum with another present time may be less. */
+  #last = 0
+  #roundedLast = 0
+
+  constructor(readonly timeline: Timeline) {}
+
+  schedule(at: number, actor: Actor, act: () => void): void {
+    const { now } = this.timeline
+    this.#last = Math.max(this.#last, at)
+    this.#roundedLast = Math.max(this.#roundedLast, now + Math.max(0, this.#last - now))
+    this.timeline.scheduleAt(this.#roundedLast, actor, act)
   }
 }
 
