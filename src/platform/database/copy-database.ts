@@ -14,6 +14,11 @@ import { Prepared } from './sqlite.ts'
 
 /** How long a change waits for those who read. They fail after that. */
 const MAX_HOLD_MILLIS = 5000
+/**
+ * The part of the time in which changes may wait. Otherwise, with reads that never end, the copy would have one change
+ * in five seconds, and fall behind.
+ */
+const HELD_PART = 1 / 2
 
 export class CopyDatabase {
   readonly #counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
@@ -29,12 +34,16 @@ export class CopyDatabase {
   #onUnused: () => void = () => {}
   /** Resolves once the change that waits has been made. */
   #change: Promise<void> | null = null
+  /** How long the next change may wait, as of an instant. */
+  #mayHold: { millis: number; at: number }
 
   /** `onOpened` is called when a state is read for the first time. */
   constructor(
     readonly onOpened: (reader: Reader) => void = () => {},
     readonly maxHoldMillis = MAX_HOLD_MILLIS,
-  ) {}
+  ) {
+    this.#mayHold = { millis: maxHoldMillis, at: performance.now() }
+  }
 
   get isReadable(): boolean {
     return this.#path !== null && this.#isWhole
@@ -72,9 +81,14 @@ export class CopyDatabase {
     if (this.#users === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onUnused = resolve
-    const late = setTimeout(resolve, this.maxHoldMillis)
+    const began = performance.now()
+    const { millis, at } = this.#mayHold
+    const mayHold = Math.min(this.maxHoldMillis, millis + (began - at) * HELD_PART)
+    const late = setTimeout(resolve, mayHold)
     await promise
     clearTimeout(late)
+    const ended = performance.now()
+    this.#mayHold = { millis: Math.max(0, mayHold - (ended - began)), at: ended }
   }
 
   #leave(): void {

@@ -133,3 +133,18 @@ test('however many changes there are, one connection is open', async () => {
   // That of the test, and that of the copy.
   expect(open).toHaveLength(2)
 })
+
+test('reads that never end hold up a change now and then, and not each of them', async () => {
+  using there = copy(300)
+  const ended = Promise.withResolvers<void>()
+  const reads: Promise<unknown>[] = []
+  // A hundred changes that each wait for so long would take half a minute.
+  for (let i = 0; i < 100; i++) {
+    reads.push(there.database.asDatabase().snapshot(() => ended.promise))
+    await eventLoopTurns(2)
+    await there.database.change(() => there.put(i % 3))
+  }
+  expect(await there.read()).toBe(0)
+  ended.resolve()
+  await Promise.all(reads)
+})
