@@ -119,6 +119,23 @@ describe('a document', () => {
     expect(web.requests.filter((place) => !place.startsWith(HOST))).toEqual([])
   })
 
+  test('on the host of the server, by any of its names, is not one of an app', async () => {
+    await using own = await startPds({ publicUrl: 'https://pds.example', formerUrls: ['https://old.example'] })
+    for (const host of ['pds.example', 'PDS.example', 'pds.example.', 'old.example', 'old.example.']) {
+      const app = new OAuthClient(
+        { url: own.url, clock: own.clock, publicUrl: 'https://pds.example' },
+        `https://${host}/app.json`,
+        null,
+        REDIRECT,
+      )
+      const { status, body } = await app.push()
+      expect([status, body.error_description]).toEqual([
+        400,
+        'invalid_client_metadata: an app cannot be on the host of this server',
+      ])
+    }
+  })
+
   test('that failed is not asked for again for a minute', async () => {
     using _ = atOneNode(pds, 'each node fetches for itself')
     const good = published

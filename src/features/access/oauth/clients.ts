@@ -71,7 +71,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   if (clientDocumentUrl(clientId) === null)
     return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
   // People know an app by the host of its id. A document on this host would be one that a user uploaded here.
-  if (new URL(clientId).host === new URL(ctx.config.publicUrl).host)
+  if (isOwnHost(ctx.config, new URL(clientId).hostname))
     return { ok: false, reason: 'an app cannot be on the host of this server' }
   const now = ctx.clock.now()
   const { fetches, faults } = state(ctx)
@@ -83,6 +83,10 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   if (fault && fault.until > ctx.clock.monotonic()) return outcomeOf(fault, clientId, kept, now)
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))
 }
+
+/** By its present or a former name, which may end in the dot of the root. */
+const isOwnHost = ({ publicUrl, formerUrls }: Context['config'], hostname: string): boolean =>
+  [publicUrl, ...formerUrls].some((url) => new URL(url).hostname === hostname.replace(/\.$/, ''))
 
 async function refetched(ctx: Context, clientId: string, kept: CachedDocument | null): Promise<ClientOutcome> {
   const fetched = await fetchDocument(ctx, clientId)
