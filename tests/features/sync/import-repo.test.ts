@@ -419,3 +419,28 @@ test('of an account with any number of collections, a description lists the firs
   const { body } = await account.call(`com.atproto.repo.describeRepo?repo=${account.did}`)
   expect(body.collections).toEqual(names.slice(0, 2000))
 })
+
+test('a repository that refers to more blobs than its import could store at once is refused', async () => {
+  const account = await createAccount(pds, 'referring')
+  const list = Array.from({ length: 9000 }, (_, i) => ({
+    $type: 'blob',
+    ref: cidOfBlob(Buffer.from(String(i))),
+    mimeType: 'image/png',
+    size: 1,
+  }))
+  const album = { $type: 'org.example.album', list }
+  const referring = (times: number) =>
+    asBody(
+      archiveOf(
+        account.did,
+        revAt(pds.clock.now()),
+        Object.fromEntries(Array.from({ length: times }, (_, i) => [`org.example.album/${i}`, album])),
+        foreignKey,
+      ).bytes,
+    )
+  expect(await importCar(account, referring(60))).toMatchObject({ status: 413, body: { error: 'PayloadTooLarge' } })
+  expect((await importCar(account, referring(2))).status).toBe(200)
+  const { body } = await account.call('com.atproto.server.checkAccountStatus')
+  expect(body).toMatchObject({ indexedRecords: 2, expectedBlobs: 9000, importedBlobs: 0 })
+  expect(await abandonedRows()).toBe(0)
+})

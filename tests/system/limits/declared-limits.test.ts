@@ -80,6 +80,7 @@ test('each endpoint with limits of its own has these', () => {
     'com.atproto.repo.applyWrites': 'repoWrite of did:web:a.test',
     'com.atproto.repo.createRecord': 'repoWrite of did:web:a.test',
     'com.atproto.repo.deleteRecord': 'repoWrite of did:web:a.test',
+    'com.atproto.repo.importRepo': 'importAccount of did:web:a.test',
     'com.atproto.repo.putRecord': 'repoWrite of did:web:a.test',
     'com.atproto.repo.uploadBlob': 'uploadBlob of did:web:a.test',
     'com.atproto.server.createAccount': 'createAccount of the address',

@@ -221,6 +221,12 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     requests: [
       (headers) =>
         request(`${pds.url}/v1/account/archive`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+      (headers) =>
+        request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+          method: 'POST',
+          body: 'no archive',
+          headers: { ...headers, ...bearer(alice.accessJwt), 'content-type': 'application/vnd.ipld.car' },
+        }),
     ],
   },
   spaceRead: {

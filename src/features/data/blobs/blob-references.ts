@@ -6,7 +6,13 @@ import { Refusal } from '../../../http/errors.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { claimBlobs, releaseUnreferenced, correctClocks, type ClaimedBlob } from './blob-store.ts'
-import { deleteAllReferences, deleteReferences, insertReferences, type ReferenceRow } from './reference-store.ts'
+import {
+  addReferences,
+  deleteAllReferences,
+  deleteReferences,
+  insertReferences,
+  type ReferenceRow,
+} from './reference-store.ts'
 
 export interface AddedReference {
   /** `collection/rkey` of the record that refers to the blob. */
@@ -79,9 +85,6 @@ export async function replaceBlobReferences(
   { did, rev, now, batches }: { did: Did; rev: Tid; now: Millis; batches: Iterable<readonly ReferenceRow[]> },
 ): Promise<void> {
   await deleteAllReferences(tx, did)
-  for (const references of batches) {
-    await insertReferences(tx, did, rev, references)
-    await tx.turn()
-  }
+  for (const references of batches) await addReferences(tx, did, rev, references)
   await correctClocks(tx, did, now)
 }

@@ -1,7 +1,7 @@
 /** The SQL of table `blob_reference`: which record refers to which blob, even if this server does not have the blob. */
 import { setImmediate } from 'node:timers/promises'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
-import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { inPieces, sql, sqlList, sqlRows, together, type Reader, type Tx } from '../../../platform/database/database.ts'
 import { listCids, MAX_SEEN, skipping, type ListedCids } from './referenced-cids.ts'
 
 export interface ReferenceRow {
@@ -22,6 +22,22 @@ export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: r
       sql`INSERT INTO blob_reference (did, cid, record, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did, cid, record) DO NOTHING`,
     )
     if ((start + rows.length) % ROWS_PER_TURN === 0) await tx.turn()
+  }
+}
+
+/**
+ * Insert many references, of any CIDs, with one statement each. Before a statement with many rows, SQLite saves every
+ * page that it will change, which is one for each row here.
+ */
+export async function addReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
+  const insert = ({ record, cid }: ReferenceRow) =>
+    tx.run(
+      sql`INSERT INTO blob_reference (did, cid, record, rev) VALUES (${did}, ${cid}, ${record}, ${rev}) ON CONFLICT (did, cid, record) DO NOTHING`,
+    )
+  const ordered = references.toSorted((a, b) => (a.cid < b.cid ? -1 : 1))
+  for (let start = 0; start < ordered.length; start += ROWS_PER_TURN) {
+    for (const piece of inPieces(ordered.slice(start, start + ROWS_PER_TURN))) await together(...piece.map(insert))
+    await tx.turn()
   }
 }
 

@@ -42,6 +42,11 @@ const RETRY_AFTER_SECS = 30
 /** Received archives that may be processed at the same time, and that may wait for it. */
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
+/**
+ * Blobs that the records may refer to, each counted in each record. All become references in one transaction, for which
+ * other writes wait: some ten microseconds each.
+ */
+const MAX_REFERENCES = 500_000
 /** Relays refuse revisions that are further in the future. */
 const MAX_AHEAD_MICROS = 5 * 60 * 1_000_000
 
@@ -64,8 +69,9 @@ const places = perContext(() => ({
  * Replace the account's repository by the one in an archive (`com.atproto.repo.importRepo`).
  *
  * Refuses with `InvalidRequest` an archive that is malformed or signed by another key, `Forbidden` another account's
- * repository, `PayloadTooLarge` one with more records than the quota, `Conflict` if the repository changed meanwhile,
- * `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports run, or the disk has no room.
+ * repository, `PayloadTooLarge` one with more records than the quota or too many references to blobs, `Conflict` if the
+ * repository changed meanwhile, `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports
+ * run, or the disk has no room.
  */
 export async function importRepo(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ctx } = by
@@ -88,6 +94,9 @@ export async function importRepo(by: By, did: Did, archive: AsyncIterable<Uint8A
 
 const notNow = (message: string) =>
   new Refusal(503, 'ServiceUnavailable', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECS) } })
+
+const tooManyReferences = () =>
+  new Refusal(413, 'PayloadTooLarge', `The records refer to more than ${MAX_REFERENCES} blobs`)
 
 async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ctx } = by
@@ -115,6 +124,7 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
     if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
     const quota = await quotaOf(ctx, ctx.db, did)
     const counts = { records: 0, nodes: 0 }
+    let references = 0
     const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
     let unchecked = 0
     await stageRepo(ctx, rev, async (id) => {
@@ -127,8 +137,11 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
         counts.records += page.records.length
         counts.nodes += page.nodes.length
         refuseRecords(counts.records, quota.records)
+        const used = page.records.flatMap(usesOf)
+        references += used.length
+        if (references > MAX_REFERENCES) throw tooManyReferences()
         await stageBlocks(ctx, id, rev, page)
-        uses.add(page.records.flatMap(usesOf))
+        uses.add(used)
       }
       await adopt(by, did, { id, rev, commit, before, uses, counts })
     })

@@ -101,6 +101,7 @@ export const syncRoutes: readonly Endpoint[] = [
       grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }),
       refusesTakendown: true,
     }),
+    limit: { name: 'importAccount', key: ({ caller }) => caller.did },
     long: true,
     async handler(call) {
       const {
