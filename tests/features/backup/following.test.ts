@@ -344,6 +344,15 @@ test('a write that changes nothing is refused after a takeover while the answer 
   expect(await notes(other.config, alice)).toEqual(['before', 'stored'])
 })
 
+test('an older disk keeps the server from starting, also if it knows nothing of the chain', async () => {
+  const { place, folder, env, noted, data, before } = await killedAfterPosts()
+  rmSync(data, { recursive: true })
+  cpSync(noted, data, { recursive: true })
+  rmSync(join(data, 'continuous'), { recursive: true })
+  await expect(startProgram(['dev'], env, folder)).rejects.toThrow('has writes that this database lacks')
+  expect(segments(place)).toEqual(before)
+})
+
 test('a segment that was sent before it was in the spool, where others wait, does not keep the server from starting', async () => {
   const { place, folder, env, noted, state, alice, before } = await killedAfterPosts()
   // The spool as of the first segment after that: it waits, and was sent, and so were the next ones.

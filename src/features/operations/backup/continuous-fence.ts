@@ -50,35 +50,49 @@ export async function createNew(archive: Archive, name: string, content: Uint8Ar
   return found && Buffer.from(found).equals(content)
 }
 
+interface End {
+  key: Uint8Array
+  built: Built
+  databasePages: number
+}
+
 /**
- * Keep the machine that has written this chain from continuing it. Returns the instant of its last segment, 0 if there
- * is none. Throws `OperatorError` if the end of the chain cannot be read.
+ * The last segment of a chain that has all before it; null if there is none. Throws `OperatorError` if it cannot be
+ * read.
+ */
+export async function endOf(source: Source, chain: string): Promise<End | null> {
+  const { archive, names } = source
+  const last = names.get(chain)?.last ?? 0
+  if (last === 0) return null
+  const key = await keyOf(source, chain)
+  // The last segment that is listed may follow a gap, and names a segment that does not.
+  const listed = await segmentOf(archive, key, segmentName(chain, last))
+  const known = listed?.header.through ?? last
+  let found = known === last ? listed : await segmentOf(archive, key, segmentName(chain, known))
+  if (found === null) return null
+  const segments = new SegmentReader(archive, key, chain)
+  for (;;) {
+    const built = builtAfter(found)
+    const next = await segments.read(built.next)
+    if (next === null) return { key, built, databasePages: found.header.databasePages }
+    found = next
+  }
+}
+
+/**
+ * Keep the machine that has written this chain from continuing it. Returns what the chain has then, or null if it has
+ * no segment. Throws as `endOf`.
  */
 export async function endChain(
   source: Source,
   chain: string,
   { epoch, now }: Omit<Fence, 'databasePages'>,
-): Promise<Millis> {
-  const { archive, names } = source
-  const last = names.get(chain)?.last ?? 0
-  if (last === 0) return 0
-  const key = await keyOf(source, chain)
-  // The last segment that is listed may follow a gap, and names a segment that does not.
-  const listed = await segmentOf(archive, key, segmentName(chain, last))
-  const known = listed?.header.through ?? last
-  const first = known === last ? listed : await segmentOf(archive, key, segmentName(chain, known))
-  if (first === null) return 0
-  const segments = new SegmentReader(archive, key, chain)
-  let end = builtAfter(first)
-  let { databasePages } = first.header
+): Promise<Built | null> {
   for (;;) {
-    const found = await segments.read(end.next)
-    if (found !== null) {
-      end = builtAfter(found)
-      ;({ databasePages } = found.header)
-      continue
-    }
-    const fence = await sealFence(key, chain, end, { epoch: Math.max(epoch, end.epoch), databasePages, now })
-    if (await createNew(archive, segmentName(chain, end.next), fence.sealed)) return fence.built.at
+    const end = await endOf(source, chain)
+    if (end === null) return null
+    const { key, built, databasePages } = end
+    const fence = await sealFence(key, chain, built, { epoch: Math.max(epoch, built.epoch), databasePages, now })
+    if (await createNew(source.archive, segmentName(chain, built.next), fence.sealed)) return fence.built
   }
 }

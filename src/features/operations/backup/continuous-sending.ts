@@ -49,10 +49,10 @@ import {
   type BaseContent,
   type SegmentHeader,
 } from './continuous-format.ts'
-import { endChain } from './continuous-fence.ts'
+import { endChain, endOf } from './continuous-fence.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
 import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
-import { newestInstant, sourceOf } from './continuous-restoring.ts'
+import { newestInstant, sourceOf, type Source } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
@@ -118,6 +118,15 @@ interface Taken {
 
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
+
+/** The disk is an older state than what was acknowledged. */
+class OlderDatabase extends OperatorError {
+  constructor() {
+    super(
+      'the continuous backup has writes that this database lacks, which is an older copy: restore them with "holdfast restore --at" in an empty data directory',
+    )
+  }
+}
 
 /** Resolves before the port opens. Commits are followed from then on, or once the destination has the new chain. */
 export async function sendContinuously(
@@ -238,10 +247,6 @@ export class ContinuousSending implements CommitGate {
       if (this.#isSuperseded) throw this.following.abandoned
       await this.#pause(POLL_MILLIS)
     }
-    if (this.#isOlder)
-      throw new OperatorError(
-        'the continuous backup has writes that this database lacks, which is an older copy: restore them with "holdfast restore --at" in an empty data directory',
-      )
     let isFirst = true
     if (this.#state?.baseAt == null)
       await this.#untilDone(isOver, async () => {
@@ -253,6 +258,7 @@ export class ContinuousSending implements CommitGate {
       })
     else isFirst = false
     if (isFirst) return
+    if (this.#isOlder) throw new OlderDatabase()
     this.ctx.log.info('the server starts once the continuous backup has everything')
     while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
       if (this.following.abandoned !== null) throw this.following.abandoned
@@ -344,8 +350,7 @@ export class ContinuousSending implements CommitGate {
       (await this.following.begin(state.position)) ??
       (state.closed === fileMark(this.#path) ? await this.following.begin(null) : null)
     if (follower === null) return false
-    // Without a base, nothing at the destination can be restored, and nothing was promised.
-    this.#isOlder = later !== null && ahead === null && noted.baseAt !== null
+    this.#isOlder = later !== null && ahead === null
     this.#continue({ ...state, closed: null }, follower)
     this.#soon()
     return true
@@ -537,7 +542,10 @@ export class ContinuousSending implements CommitGate {
         }
         pauseMillis = FIRST_PAUSE_MILLIS
       } catch (error) {
-        const isFinal = error instanceof Superseded || (this.#lease === null && error instanceof OperatorError)
+        const isFinal =
+          error instanceof Superseded ||
+          error instanceof OlderDatabase ||
+          (this.#lease === null && error instanceof OperatorError)
         if (isFinal) return this.#supersede(error)
         if (error instanceof ChainBroken) {
           const found = await readLease(this.#archive).catch(() => null)
@@ -578,6 +586,9 @@ export class ContinuousSending implements CommitGate {
       }
     }
     const seen = found?.record
+    // A disk that was reset may know of the chain before that one only.
+    if (seen !== undefined && this.#state !== null && seen.chain !== this.#state.chain && seen.holder === former)
+      await this.#withSource(async (source) => this.#requireNewest((await endOf(source, seen.chain))?.built.seq))
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
@@ -704,9 +715,12 @@ export class ContinuousSending implements CommitGate {
     if (this.#brokenChains > 1)
       await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
     const { workFactor, passphrase } = config.backup
-    const secret = passphrase?.reveal() ?? null
-    const seal = await sealOf(this.#archive, { passphrase: secret, workFactor }, new Date(clock.now()))
-    const formerInstant = await this.#endFormer(secret)
+    const seal = await sealOf(
+      this.#archive,
+      { passphrase: passphrase?.reveal() ?? null, workFactor },
+      new Date(clock.now()),
+    )
+    const formerInstant = await this.#endFormer()
     // A restore chooses by instants, so they rise across chains, whatever the clock does.
     const begunAt = Math.max(clock.now(), formerInstant + 1)
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(CHAIN_ID_BYTES))).toString('hex')
@@ -747,20 +761,34 @@ export class ContinuousSending implements CommitGate {
    * If the lease names a chain that this process has not written, as after a restore, keep another machine from
    * continuing that. Returns the newest instant of all that is at the destination.
    */
-  async #endFormer(passphrase: string | null): Promise<Millis> {
-    const { clock, log } = this.ctx
+  async #endFormer(): Promise<Millis> {
     const { chain, epoch } = this.#lease!.record
     const known = this.#state ?? { chain: '', at: 0 }
     let endedAt = 0
     if (chain !== '' && chain !== known.chain)
-      try {
-        const source = await sourceOf(this.#archive, await unsealOf(this.#archive, passphrase))
-        endedAt = await endChain(source, chain, { epoch, now: clock.now() })
-      } catch (error) {
-        if (!(error instanceof OperatorError)) throw error
-        log.warn('the chain before this one cannot be ended', { error })
-      }
+      await this.#withSource(async (source) => {
+        await this.#requireNewest((await endOf(source, chain))?.built.seq)
+        endedAt = (await endChain(source, chain, { epoch, now: this.ctx.clock.now() }))?.at ?? 0
+      })
     return Math.max(known.at, endedAt, await newestInstant(this.#archive))
+  }
+
+  /** Read the destination, if this configuration can: a chain that is damaged keeps no server from another one. */
+  async #withSource(work: (source: Source) => Promise<void>): Promise<void> {
+    const { config, log } = this.ctx
+    try {
+      await work(
+        await sourceOf(this.#archive, await unsealOf(this.#archive, config.backup.passphrase?.reveal() ?? null)),
+      )
+    } catch (error) {
+      if (!(error instanceof OperatorError) || error instanceof OlderDatabase) throw error
+      log.warn('the chain before this one cannot be read', { error })
+    }
+  }
+
+  /** Throws `OlderDatabase` if the event log has not come to this number, which was given. */
+  async #requireNewest(seq = 0): Promise<void> {
+    if ((await headSeq(this.ctx.db)) < seq) throw new OlderDatabase()
   }
 
   /** Bases are made one after another. */
