@@ -658,7 +658,13 @@ class WriterQueue {
         members.push({ waiting, outcome })
         // Some errors, like a full disk, roll back the whole transaction, including the work of earlier members.
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
-        if (size === 1 && !outcome.ok) throw outcome.error
+        if (size === 1 && !outcome.ok) {
+          if (!this.follower?.gate || isDiskFault(outcome.error)) throw outcome.error
+          // A refusal passes the gate, as a commit without changes does: this state may be no longer the newest.
+          writer.command('ROLLBACK')
+          writer.command('BEGIN IMMEDIATE')
+          break
+        }
         if (!isCareful && !outcome.ok && writer.hasChanged) {
           writer.command('ROLLBACK')
           this.#waiting.unshift(...members.map((member) => member.waiting), ...coming)

@@ -344,6 +344,29 @@ test('a write that changes nothing is refused after a takeover while the answer 
   expect(await notes(other.config, alice)).toEqual(['before', 'stored'])
 })
 
+test('a machine that was replaced refuses nothing for what it has of the past', async () => {
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, alice } = server
+  await post(alice, 'before')
+  const swap = () =>
+    alice.call('com.atproto.repo.putRecord', {
+      json: {
+        repo: alice.did,
+        collection: 'org.example.note',
+        rkey: 'before',
+        record: { $type: 'org.example.note', text: 'other' },
+        swapRecord: 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a',
+      },
+    })
+  expect((await swap()).body.error).toBe('InvalidSwap')
+  const other = await machine(backup, blobMirror)
+  await other.begin().promote()
+  // It does not know of its own accord that it was replaced.
+  const isAsked = bucket.requests.length
+  expect((await swap()).status).toBe(503)
+  expect(bucket.requests.length).toBeGreaterThan(isAsked)
+})
+
 test('an older disk keeps the server from starting, also if it knows nothing of the chain', async () => {
   const { place, folder, env, noted, data, before } = await killedAfterPosts()
   rmSync(data, { recursive: true })
