@@ -211,6 +211,17 @@ test('a folder without hard links has a continuous backup, and no server that an
   ).rejects.toThrow('has no hard links')
 })
 
+test('a loss of power that has emptied the file with its name stops no server', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousPromise: 'sync' } as const
+  await using pds = await startPdsOnFile({ backup })
+  await isKept(pds)
+  writeFileSync(join(pds.dataDir, 'holdfast.holder'), '')
+  await pds.restart()
+  await isKept(pds)
+  expect(readFileSync(join(pds.dataDir, 'holdfast.holder'), 'utf8')).toHaveLength(36)
+})
+
 test('a file that says it is another directory cannot continue the backup', async () => {
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync' } as const

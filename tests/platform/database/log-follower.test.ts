@@ -161,6 +161,50 @@ test('what was written before a copy is begun anew is in that copy, and in one t
   await db.close()
 })
 
+test('a transaction that is larger than memory, and is rolled back once it has begun the log again, leaves no trace', async () => {
+  const { path, db } = await open('spilled.db')
+  const follower = await follow(db)
+  const copy = new Copy(path)
+  const put = async () => {
+    await db.run(sql`
+      INSERT INTO thing (id, value) VALUES (1, ${Buffer.from(crypto.randomUUID())})
+      ON CONFLICT (id) DO UPDATE SET value = excluded.value`)
+    await db.logFollowing!.settle()
+  }
+  for (const isKept of [false, true, false]) {
+    await put()
+    const before = follower.take()!
+    copy.apply(before)
+    await put()
+    // With all of it in the file, the next write begins the log again.
+    const other = new File(path)
+    other.run('PRAGMA wal_checkpoint(PASSIVE)')
+    other.close()
+    const large = db.transaction(async (tx) => {
+      // More than the page cache holds, so that pages are in the log before the end.
+      for (let id = 1000; id < 1020; id++)
+        await tx.run(sql`
+          INSERT INTO thing (id, value) VALUES (${id}, ${new Uint8Array(1024 ** 2)})
+          ON CONFLICT (id) DO UPDATE SET value = excluded.value`)
+      await tx.turn()
+      copy.apply(follower.take())
+      if (!isKept) throw new Error('rolled back')
+    })
+    expect(await large.catch((error: Error) => error.message)).toBe(isKept ? undefined : 'rolled back')
+    await db.logFollowing!.settle()
+    copy.apply(follower.take())
+    expect(follower.isBroken).toBe(false)
+    expect(copy.bytes.equals(contentOf(path))).toBe(true)
+    await put()
+    const after = follower.take()!
+    copy.apply(after)
+    expect(after.position.salts).not.toBe(before.position.salts)
+    expect(copy.bytes.equals(contentOf(path))).toBe(true)
+  }
+  expect(follower.isBroken).toBe(false)
+  await db.close()
+})
+
 test('a follower goes on where another one ended, and says if the log has no such place any more', async () => {
   const { path, db } = await open('resumed.db')
   const random = new Random(3)

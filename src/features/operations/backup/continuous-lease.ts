@@ -2,7 +2,7 @@
  * The lease of a continuous backup: which data directory may continue it. `continuous/lease` is replaced on condition
  * that it is unchanged. docs/design/second-machine.md has the whole.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
@@ -81,9 +81,12 @@ function recordOf(content: Uint8Array): LeaseRecord | null {
   return null
 }
 
-/** The name under which a data directory has held the lease; null if it never has. */
+/**
+ * The name under which a data directory has held the lease; null if it never has. Earlier versions may have left an
+ * empty file after a loss of power.
+ */
 export const formerHolder = (dataDir: string): string | null =>
-  existsSync(join(dataDir, HOLDER_FILE)) ? readFileSync(join(dataDir, HOLDER_FILE), 'utf8') : null
+  (existsSync(join(dataDir, HOLDER_FILE)) && readFileSync(join(dataDir, HOLDER_FILE), 'utf8')) || null
 
 /** The lease at the destination, and whether this data directory holds it; null if there is none. */
 export async function leaseSeenFrom(
@@ -95,13 +98,9 @@ export async function leaseSeenFrom(
 }
 
 function noteHolder(dataDir: string, holder: string): void {
-  const file = openSync(join(dataDir, HOLDER_FILE), 'w', 0o600)
-  try {
-    writeSync(file, holder)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
+  const path = join(dataDir, HOLDER_FILE)
+  writeFileSync(`${path}.part`, holder, { mode: 0o600, flush: true })
+  renameSync(`${path}.part`, path)
 }
 
 type Place = { config: Config; clock: Clock; archive: Archive }
