@@ -10,6 +10,7 @@ import { perContext, type Context } from '../platform/context.ts'
 import { storageFaultOf } from '../platform/files/storage-faults.ts'
 import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'
 import { parseHost } from './host.ts'
+import { LONG_CHARS, queued } from './long-text.ts'
 import { JSON_TYPE, REQUEST_ID_HEADER, surfaceOf, type Surface } from './surfaces.ts'
 
 /** How long a browser may cache a preflight. */
@@ -115,7 +116,10 @@ function retryAt({ method, url }: Request, path: string, { status }: Refusal): s
 function textual(exchange: RequestExchange, status: number, contentType: string, text: string): Response {
   const response = new Response(text, { status, headers: headersOf(exchange, status) })
   response.headers.set('Content-Type', contentType)
-  return text.length < MIN_CODED_BYTES ? response : encoded(exchange.request, response)
+  if (text.length < MIN_CODED_BYTES) return response
+  const { request } = exchange
+  const coded = encoded(request, response)
+  return text.length < LONG_CHARS || request.method === 'HEAD' ? coded : queued(exchange, coded)
 }
 
 /** The handler's own response, with the headers of the request and its surface added. */
