@@ -118,7 +118,7 @@ export type CommitFault =
 
 /** Most operations in one commit, and most bytes of its CAR. Relays accept no more. */
 export const MAX_OPS_PER_COMMIT = 200
-const MAX_EVENT_BYTES = 2_000_000
+export const MAX_EVENT_BYTES = 2_000_000
 
 export function buildCommit({
   did,

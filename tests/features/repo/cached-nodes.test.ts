@@ -1,8 +1,14 @@
-/** Decoded nodes in memory: a bounded number of bytes, however large the nodes of an account are. */
+/** Nodes in memory: a bounded number of bytes, however large an account makes those of its tree. */
 import { expect, test } from 'bun:test'
-import { recentNodes } from '../../../src/features/data/repo/tree-nodes.ts'
+import type { StoredNodes } from '../../../src/features/data/repo/node-store.ts'
+import { buildOnStored, recentNodes } from '../../../src/features/data/repo/tree-nodes.ts'
+import type { Block } from '../../../src/protocol/car.ts'
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
-import { MstNode } from '../../../src/protocol/mst-node.ts'
+import type { Cid } from '../../../src/protocol/cid.ts'
+import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { buildTree } from '../../../src/protocol/mst.ts'
+import { keyHeight, MstNode } from '../../../src/protocol/mst-node.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld()
@@ -28,4 +34,54 @@ test('tens of thousands of usual nodes are kept, and a few of the largest', () =
   for (let i = 0; i < 100; i++) cached.set(`largest ${i}`, largest)
   expect(cached.size).toBeLessThan(10)
   expect(cached.get('largest 99')).toBe(largest)
+})
+
+/** Numbered keys of one height. */
+function* keysOf(start: string, height: number, end = ''): Generator<string> {
+  for (let i = 0; ; i++) {
+    const key = `${start}${String(i).padStart(6, '0')}${end}`
+    if (keyHeight(key) === height) yield key
+  }
+}
+
+/** A tree of large leaves, with a key between them: the blocks, and a key of each leaf. */
+function treeOfLeaves(leaves: number, entries: number) {
+  const keys: string[] = []
+  const ofLeaves: string[] = []
+  for (let leaf = 0; leaf < leaves; leaf++) {
+    const start = `org.example.note/${String(leaf).padStart(4, '0')}`
+    // Long keys that differ near their beginning: prefixes are stored once.
+    keys.push(...keysOf(`${start}-`, 0, 'x'.repeat(400)).take(entries))
+    ofLeaves.push(keys.at(-1)!)
+    keys.push(...keysOf(`${start}~`, 1).take(1))
+  }
+  const blocks = new Map<string, Block>()
+  const root = buildTree(
+    keys.map((key) => [key, value] as const),
+    (block) => blocks.set(block.cid.toString(), block),
+  )
+  return { root, blocks, ofLeaves }
+}
+
+test('a commit that would read more of a tree than it may write is refused before', async () => {
+  const { root, blocks, ofLeaves } = treeOfLeaves(120, 600)
+  expect(Math.max(...blocks.values().map(({ bytes }) => bytes.length))).toBeGreaterThan(200_000)
+  let read = 0
+  const find = async (cids: readonly Cid[]) => {
+    const found = cids.map((cid) => blocks.get(cid.toString())!)
+    for (const { bytes } of found) read += bytes.length
+    return found
+  }
+  const stored = { repoId: 1, find } as unknown as StoredNodes
+  const deleting = (paths: readonly string[]) =>
+    buildOnStored(stored, recentNodes(pds.ctx), {
+      did: 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did,
+      rev: '3labcdefghijk' as Tid,
+      prevData: root,
+      writes: paths.map((path) => ({ path, action: 'delete' })),
+      key: signingKey('k256', new Uint8Array(32).fill(9)),
+    })
+  expect(await deleting(ofLeaves)).toEqual({ ok: false, error: 'EventTooLarge', limit: 2_000_000 })
+  expect(read).toBeLessThan(20_000_000)
+  expect(await deleting(ofLeaves.slice(0, 2))).toMatchObject({ ok: true })
 })

@@ -10,7 +10,13 @@ import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { SmallMap } from '../../../base/small-map.ts'
 import type { Block } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
-import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../../protocol/commit.ts'
+import {
+  buildCommit,
+  MAX_EVENT_BYTES,
+  type BuiltCommit,
+  type CommitFault,
+  type CommitRequest,
+} from '../../../protocol/commit.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { MissingBlock, type NodeCache } from '../../../protocol/mst.ts'
 import { decodeNode, decodeRoot, type MstNode } from '../../../protocol/mst-node.ts'
@@ -27,6 +33,17 @@ const ENTRY_BYTES = 300
 
 /** Nodes that a commit may read beside those on the paths of its writes. No tree is known to need any. */
 const MAX_MISSING_NODES = 64
+
+/**
+ * Nodes that a commit reads at once, and bytes of them in all, beside those in memory. Nearly all of these nodes are
+ * written again, and a commit that writes more than two megabytes is refused anyway. Keys can be chosen so that each
+ * node has as many.
+ */
+const LOADED_AT_ONCE = 64
+const MAX_LOADED_BYTES = 16 * 1024 ** 2
+
+/** A commit reads more bytes of nodes than it could write. */
+class LoadedTooMuch extends Error {}
 
 type RecentNodes = BoundedCache<MstNode>
 
@@ -48,14 +65,27 @@ export async function buildOnStored(
   recent: RecentNodes,
   request: Omit<CommitRequest, 'read' | 'cache'>,
 ): Promise<BuiltCommit | CommitFault> {
+  try {
+    return await built(stored, recent, request)
+  } catch (error) {
+    if (error instanceof LoadedTooMuch) return { ok: false, error: 'EventTooLarge', limit: MAX_EVENT_BYTES }
+    throw error
+  }
+}
+
+async function built(
+  stored: StoredNodes,
+  recent: RecentNodes,
+  request: Omit<CommitRequest, 'read' | 'cache'>,
+): Promise<BuiltCommit | CommitFault> {
   const nodes = new LoadedNodes(stored, recent)
   const keys = request.writes.map(({ path }) => path)
   if (request.prevData !== null) await nodes.loadPaths(request.prevData, keys)
   for (let missing = 0; ; missing++) {
     try {
-      const built = buildCommit({ ...request, read: (cid) => nodes.block(cid), cache: nodes })
-      if (built.ok) for (const cid of built.removedNodes) recent.delete(cid.toString())
-      return built
+      const commit = buildCommit({ ...request, read: (cid) => nodes.block(cid), cache: nodes })
+      if (commit.ok) for (const cid of commit.removedNodes) recent.delete(cid.toString())
+      return commit
     } catch (error) {
       if (!(error instanceof MissingBlock)) throw error
       if (missing === MAX_MISSING_NODES)
@@ -108,6 +138,7 @@ class LoadedNodes implements NodeCache {
   readonly #nodes = new SmallMap<MstNode>()
   /** Most commits fetch none. */
   #blocks: Map<string, Uint8Array> | null = null
+  #loadedBytes = 0
 
   constructor(
     readonly stored: StoredNodes,
@@ -136,10 +167,20 @@ class LoadedNodes implements NodeCache {
     return node === undefined ? null : node.block
   }
 
-  /** Throws `Malformed` if a node is missing, which means that the tree is damaged. */
+  /**
+   * Throws `Malformed` if a node is missing, which means that the tree is damaged, and `LoadedTooMuch` beyond the bytes
+   * that a commit may read.
+   */
   async fetch(cids: readonly Cid[]): Promise<void> {
     const blocks = (this.#blocks ??= new Map())
-    for (const { cid, bytes } of await readBlocks(this.stored, cids)) blocks.set(cid.toString(), bytes)
+    for (let start = 0; start < cids.length; start += LOADED_AT_ONCE) {
+      if (this.#loadedBytes > MAX_LOADED_BYTES) throw new LoadedTooMuch()
+      for (const { cid, bytes } of await readBlocks(this.stored, cids.slice(start, start + LOADED_AT_ONCE))) {
+        blocks.set(cid.toString(), bytes)
+        this.#loadedBytes += bytes.length
+      }
+    }
+    if (this.#loadedBytes > MAX_LOADED_BYTES) throw new LoadedTooMuch()
   }
 
   /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
