@@ -1,4 +1,5 @@
 /** Chooses the content codings to request from another service if this server may have to read the response as well. */
+import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { isReadableCoding } from './upstream-reply.ts'
 
@@ -20,7 +21,20 @@ const item = /^([!#$%&'*+\-.^_`|~0-9a-z]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0
  * Source: RFC 9110, 12.5.3.
  */
 export function acceptableCodings(acceptEncoding: string | null): string {
-  const wanted = acceptEncoding === null || acceptEncoding === '' ? [] : acceptEncoding.split(',').map(parseItem)
+  const text = acceptEncoding ?? ''
+  const known = answers.get(text)
+  if (known !== undefined) return known
+  const answer = chosen(text)
+  if (text.length <= MAX_KEPT_CHARS) answers.set(text, answer)
+  return answer
+}
+
+/** Clients send a handful of headers. */
+const answers = new BoundedCache<string>(100)
+const MAX_KEPT_CHARS = 200
+
+function chosen(acceptEncoding: string): string {
+  const wanted = acceptEncoding === '' ? [] : acceptEncoding.split(',').map(parseItem)
   const weightOf = (coding: string) =>
     (wanted.find((one) => one.coding === coding) ?? wanted.find((one) => one.coding === '*'))?.weight
   const takesIdentity = weightOf('identity') !== 0

@@ -98,8 +98,8 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   await recordCall(call, forwarding)
   const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
   const body = revalidatedBody(outgoingBody(call, forwarding, headers), revalidate)
-  const send = async () => {
-    const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
+  const send = () =>
+    outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
       method: forwarding.path === undefined ? request.method : 'GET',
       headers,
       body,
@@ -111,17 +111,18 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       raw: true,
       ...(revalidate && { admit: revalidate }),
     })
-    ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
-    return response
-  }
+  const count = (status: number) =>
+    ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(status) })
   try {
     let response = await send()
+    count(response.status)
     if (token !== null && token.requests > 1 && refusesToken(response)) {
       token.isRefused = true
       await discardBody(response)
       const { text } = (await tokenOf(call, forwarding))!
       headers['authorization'] = `Bearer ${text}`
       response = await send()
+      count(response.status)
       if (!refusesToken(response)) noteAcceptsOnce(ctx, token.aud)
     }
     const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
