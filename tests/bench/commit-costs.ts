@@ -6,67 +6,44 @@
  *
  * It starts itself again with the runtime's log of collections switched on, which tells how much was allocated.
  */
+import { writeSync } from 'node:fs'
 import { Database as Connection } from 'bun:sqlite'
 import { join } from 'node:path'
 import { writeRecords, type RecordWriteInput } from '../../src/features/data/repo/record-writing.ts'
 import type { Did, Nsid, RecordKey } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../support/clients/account.ts'
+import { countedGarbage, garbageIn } from '../support/request-cost.ts'
 import { startPds } from '../support/servers/pds.ts'
 import { sessionCaller } from '../support/clients/session-token.ts'
 
 const size = Number(process.argv[2] ?? 10_000)
 const batch = 200
-const samples = 100
+const samples = 400
 /** Bytes of a page in the log, with the head of its frame. */
 const frameBytes = 4096 + 24
 const collection = 'app.bsky.feed.post' as Nsid
 const kinds = ['createRecord', 'putRecord', 'deleteRecord', 'applyWrites of 10', 'applyWrites of 200'] as const
 type Kind = (typeof kinds)[number]
 
-/** Stands in the log of collections before and after the commits of a kind, each time with a collection behind it. */
+/** Stands in the log of collections before the commits of a kind, and behind the last of them. */
 const marker = 'MEASURED '
-/** One collection: which heap, and its size before and after. */
-const collectionLine = /\[GC<(\w+)>: START M (\d+)kb[^]*?=> (\d+)kb, p=/g
 
 if (process.env.BUN_JSC_logGC === undefined) {
   const child = Bun.spawn(['bun', import.meta.path, String(size)], {
-    env: { ...process.env, BUN_JSC_logGC: '1' },
+    env: { ...process.env, ...countedGarbage },
     stdout: 'pipe',
     stderr: 'pipe',
   })
   const [out, log] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   if ((await child.exited) !== 0) throw new Error(out + log)
-  const allocated = allocatedKib(log)
+  const [, ...logs] = log.split(marker)
   console.log(
     `| ${size.toLocaleString('en')} records | statements | rows | flushes | kB of the log | kB allocated |\n| --- | ---: | ---: | ---: | ---: | ---: |`,
   )
-  for (const line of out.trim().split('\n'))
-    console.log(`${line} ${((allocated.get(line.split(' | ')[0]!.slice(2) as Kind)! * 1.024) / samples).toFixed(0)} |`)
+  for (const [i, line] of out.trim().split('\n').entries())
+    console.log(`${line} ${(garbageIn(logs[i]!) / samples).toFixed(0)} |`)
 } else {
   await measure()
-}
-
-/** What the heap grew by between collections, for each kind. */
-function allocatedKib(log: string): Map<Kind, number> {
-  const [, ...parts] = log.split(marker)
-  return new Map(
-    kinds.map((kind) => {
-      const [begun, ended] = ['start', 'end'].map((what) =>
-        parts.find((part) => part.startsWith(`${what} of ${kind}\n`))!,
-      )
-      const [first, ...others] = begun!.matchAll(collectionLine)
-      const heap = first![1]
-      let after = first![3]
-      let grown = 0
-      for (const [, other, before, left] of [...others, [...ended!.matchAll(collectionLine)][0]!]) {
-        // The thread that copies the log has a heap of its own.
-        if (other !== heap) continue
-        grown += Number(before) - Number(after)
-        after = left
-      }
-      return [kind, grown]
-    }),
-  )
 }
 
 async function measure(): Promise<void> {
@@ -104,13 +81,13 @@ async function measure(): Promise<void> {
     'applyWrites of 200': () => Array.from({ length: batch }, () => create(`${Math.random()}`)),
   }
 
-  const collected = (what: string) => {
-    process.stderr.write(`${marker}${what}\n`)
+  const mark = () => {
     Bun.gc(true)
+    writeSync(process.stderr.fd, marker)
   }
   for (const kind of kinds) {
     let written = 0
-    collected(`start of ${kind}`)
+    mark()
     const before = { ...ctx.db.counters }
     for (let i = 0; i < samples; i++) {
       const from = pages()
@@ -119,11 +96,11 @@ async function measure(): Promise<void> {
       written += pages() >= from ? pages() - from : pages()
     }
     const { statements, rows, commits } = ctx.db.counters
-    collected(`end of ${kind}`)
     const per = (count: number) => (count / samples).toFixed(1)
     console.log(
       `| ${kind} | ${per(statements - before.statements)} | ${per(rows - before.rows)} | ${per(commits - before.commits)} | ${((written * frameBytes) / samples / 1000).toFixed(0)} |`,
     )
   }
+  mark()
   log.close()
 }

@@ -24,7 +24,7 @@ import { serverCertificate, serverKey } from '../support/certificates.ts'
 import { createAccount, type TestAccount } from '../support/clients/account.ts'
 import { bearer } from '../support/clients/http.ts'
 import { freePort } from '../support/ports.ts'
-import { garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
+import { countedGarbage, garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
 import { testDatabase } from '../support/servers/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -248,15 +248,13 @@ for (const way of ['plain', 'tls', 'readers', 'postgres'] as const) {
       found.set(name, { all: least('all'), main: least('main'), garbage: 'not measured' })
     }
   })
-  await withServer(way, { BUN_JSC_logGC: '1' }, [], async (server) => {
+  await withServer(way, countedGarbage, [], async (server) => {
     for (const [name, , ask] of some) {
       await askAll(server, ask)
       server.collections()
       for (let round = 0; round < ROUNDS; round++) await askAll(server, ask)
-      const garbage = garbageIn(server.collections())
-      // What the first collection ends is left out, and so is its share of the requests.
-      const requests = garbage && (BATCH * ROUNDS * garbage.collections) / (garbage.collections + 1)
-      if (garbage && requests) found.get(name)!.garbage = (garbage.kilobytes / requests).toFixed(0)
+      const kilobytes = garbageIn(server.collections())
+      found.get(name)!.garbage = (kilobytes / (BATCH * ROUNDS)).toFixed(0)
     }
   })
   for (const [name, { all, main, garbage }] of found)

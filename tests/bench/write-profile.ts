@@ -12,22 +12,12 @@
  * twentieth of the time of the main thread.
  */
 import { Database as Connection } from 'bun:sqlite'
-import {
-  closeSync,
-  fdatasync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
+import { parseArgs } from 'node:util'
 import { freePort } from '../support/ports.ts'
-import { garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
+import { countedGarbage, garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
 import { until } from '../support/until.ts'
 
 const { values: options } = parseArgs({
@@ -44,9 +34,6 @@ const ACCOUNTS = 64
 const BATCH = 200
 /** Requests of each account between two looks at the counters. */
 const EACH = 10
-const SINGLE_REQUESTS = 2000
-/** Size of the file with which the disk alone is measured, which is written from the start again and again. */
-const BARE_BYTES = 32 * 1024 ** 2
 /** A log begins with this many bytes, and each of its pages with a head. */
 const LOG_HEAD_BYTES = 32
 const FRAME_BYTES = 4096 + 24
@@ -245,63 +232,17 @@ async function measureTime(): Promise<void> {
   console.log(`| pages of the log | ${(numbers.length / counted).toFixed(2)} |`)
   for (const [name, count] of [...byTable].sort(([, a], [, b]) => b - a))
     if (count / counted >= 0.03) console.log(`| of them \`${name}\` | ${(count / counted).toFixed(2)} |`)
-
-  const requests: number[] = []
-  // One commit alone writes about as many pages as one of a group does.
-  const commitBytes = Math.ceil(numbers.length / counted) * FRAME_BYTES
-  const flushes = await measureFlushes(server, commitBytes, SINGLE_REQUESTS / 2)
-  for (let i = 0; i < SINGLE_REQUESTS; i++) {
-    const startedAt = performance.now()
-    await create(server, accounts[0]!)
-    requests.push(performance.now() - startedAt)
-  }
-  flushes.push(...(await measureFlushes(server, commitBytes, SINGLE_REQUESTS / 2)))
-  printPercentiles('one at a time', requests)
-  printPercentiles('the disk alone, as many bytes and a flush', flushes)
   await server.stop()
 }
 
-/** Milliseconds that the disk takes for the bytes of one commit, in the folder of the server. */
-async function measureFlushes({ folder }: Server, bytes: number, count: number): Promise<number[]> {
-  const flush = promisify(fdatasync)
-  const path = join(folder, 'bare')
-  const file = openSync(path, 'w')
-  const millis: number[] = []
-  try {
-    writeSync(file, new Uint8Array(BARE_BYTES))
-    await flush(file)
-    const commit = new Uint8Array(bytes).fill(1)
-    for (let i = 0, at = 0; i < count; i++, at = (at + bytes) % (BARE_BYTES - bytes)) {
-      const startedAt = performance.now()
-      writeSync(file, commit, 0, bytes, at)
-      await flush(file)
-      millis.push(performance.now() - startedAt)
-    }
-  } finally {
-    closeSync(file)
-    rmSync(path)
-  }
-  return millis
-}
-
-function printPercentiles(what: string, millis: number[]): void {
-  millis.sort((a, b) => a - b)
-  for (const share of [0.5, 0.99])
-    console.log(`| ms, ${what}, percentile ${share * 100} | ${millis[Math.floor(share * millis.length)]!.toFixed(2)} |`)
-}
-
 async function measureMemory(): Promise<void> {
-  await using server = await startServer({ BUN_JSC_logGC: '1' })
+  await using server = await startServer(countedGarbage)
   const accounts = await makeAccounts(server)
   await warmUp(server.pid, () => writeAll(server, accounts))
   server.collections()
   for (let round = 0; round < ROUNDS; round++) await writeAll(server, accounts)
-  const garbage = garbageIn(server.collections())
-  if (garbage === null) return console.log('| kB allocated | fewer than two collections |')
-  // What the first collection ends is not measured: its share of the commits is left out.
-  const commits = (ACCOUNTS * EACH * ROUNDS * garbage.collections) / (garbage.collections + 1)
-  console.log(`| kB allocated | ${(garbage.kilobytes / commits).toFixed(0)} |`)
-  console.log(`| commits for each collection | ${(commits / garbage.collections).toFixed(0)} |`)
+  const kilobytes = garbageIn(server.collections())
+  console.log(`| kB allocated | ${(kilobytes / (ACCOUNTS * EACH * ROUNDS)).toFixed(1)} |`)
 }
 
 interface Profile {

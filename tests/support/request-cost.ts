@@ -51,18 +51,22 @@ export async function warmUp(pid: number, work: () => Promise<void>): Promise<vo
   }
 }
 
-/** One collection: which heap, and its size before and after, in KiB. */
-const collectionLine = /\[GC<(\w+)>: START (\w) (\d+)kb[^]*?=> (\d+)kb, p=/g
+/** What the runtime allocates between two collections of a server whose garbage is counted. */
+const COLLECTED_BYTES = 1_000_000
 
 /**
- * What was allocated between the first collection and the last, in kB, and how many there were in between. `log` is
- * what the runtime says with BUN_JSC_logGC=1. Null if there were fewer than two.
+ * Settings of a server whose garbage is counted: the runtime says when it collects, and does so whenever that much has
+ * been allocated, at no other time. The sizes in what it says would not do: they include room that nothing has used.
  */
-export function garbageIn(log: string): { kilobytes: number; collections: number } | null {
-  const heaps = Map.groupBy(log.matchAll(collectionLine), ([, heap]) => heap!)
+export const countedGarbage = {
+  BUN_JSC_logGC: '1',
+  BUN_JSC_gcMaxHeapSize: String(COLLECTED_BYTES),
+  BUN_GC_TIMER_DISABLE: '1',
+}
+
+/** The kB that the main thread of such a server has allocated, from what it has said meanwhile. */
+export function garbageIn(log: string): number {
   // Other threads have heaps of their own, which are collected seldom.
-  const [main = []] = [...heaps.values()].sort((a, b) => b.length - a.length)
-  if (main.length < 2) return null
-  const grown = main.slice(1).map(([, , , before], i) => Number(before) - Number(main[i]![4]))
-  return { kilobytes: grown.reduce((sum, kib) => sum + kib, 0) * 1.024, collections: main.length - 1 }
+  const heaps = Map.groupBy(log.matchAll(/\[GC<(\w+)>: START /g), ([, heap]) => heap!)
+  return (Math.max(0, ...heaps.values().map(({ length }) => length)) * COLLECTED_BYTES) / 1000
 }
