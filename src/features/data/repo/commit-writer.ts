@@ -103,11 +103,13 @@ export async function applyCommit(
   if (!built.ok) throw commitRefusal(built)
 
   const now = ctx.clock.now()
-  const fresh = await changeNodes(tx, nodes, { rev, created: built.nodes, removed: built.removedNodes })
+  // PostgreSQL has no pages to save.
+  const countsPages = ctx.db.cluster === null
+  const change = { rev, created: built.nodes, removed: built.removedNodes }
+  const fresh = await changeNodes(tx, nodes, change, { countsPages })
   const stored = resolved.filter((write) => write.action !== 'delete')
   const unlisted = head.unlisted + stored.length
-  // PostgreSQL has no pages to save.
-  const areListed = ctx.db.cluster !== null || unlisted > MAX_UNLISTED
+  const areListed = !countsPages || unlisted > MAX_UNLISTED
   if (areListed && head.unlisted > 0) await listRecordsLeftOut(tx, head.id)
   await together(
     deleteRecords(
@@ -146,7 +148,7 @@ export async function applyCommit(
     sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)]),
   )
   const [first] = stored
-  if (ctx.db.cluster === null && stored.length === 1 && isNewest(first!.path, head.rev))
+  if (countsPages && stored.length === 1 && isNewest(first!.path, head.rev))
     await makeRoom(tx, head.id, rev, { path: first!.path, value: first!.record.bytes }, unlisted)
   return { cid: built.commit.cid, rev, ops: built.ops }
 }

@@ -27,6 +27,11 @@ const FEW_FRESH_BYTES = 3700
 const MAX_FRESH_BYTES = 12_000
 /** Room that few fresh nodes leave to those of later commits. */
 const ROOM_BYTES = 1000
+/**
+ * The same on PostgreSQL, whose log has every byte of the row again, on whichever pages: a node that the next commit
+ * does not replace moves out soon.
+ */
+const LOGGED_ROOM_BYTES = 300
 /** Nodes in `repo_node` that a commit at the place of the one before it removes, at most. */
 const MAX_NEWLY_STALE = 1
 /** Nodes read at once, and bytes of them. */
@@ -168,24 +173,33 @@ export class StoredNodes {
 
 /**
  * Store the nodes that a commit creates and removes. Returns the packed nodes to store in the row of the repository.
+ * `countsPages`: rewriting it costs pages, as on SQLite, and not bytes.
  */
 export async function changeNodes(
   tx: Tx,
   stored: StoredNodes,
   change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] },
+  { countsPages }: { countsPages: boolean },
 ): Promise<Uint8Array> {
   const { repoId } = stored
   const before = await stored.fresh()
   const next = before.after(change)
   const ownBytes = packedBytes(change.created)
-  const areFew = ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES && next.staleCount - before.staleCount <= MAX_NEWLY_STALE
-  const maxBytes = areFew ? FEW_FRESH_BYTES : MAX_FRESH_BYTES
-  if (next.packed.length <= maxBytes) return next.packed
-  await deleteNodes(tx, repoId, next.stale)
+  const isNextToLast = next.staleCount - before.staleCount <= MAX_NEWLY_STALE
+  if (next.packed.length <= (isNextToLast ? fewBytes(ownBytes, countsPages) : MAX_FRESH_BYTES)) return next.packed
   // Keep this commit's nodes in the row: they are the ones that the next commit replaces.
   const keepsOwn = ownBytes <= MAX_FRESH_BYTES / 2
-  await insertNodes(tx, repoId, keepsOwn ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes)
+  await together(
+    deleteNodes(tx, repoId, next.stale),
+    insertNodes(tx, repoId, keepsOwn ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes),
+  )
   return (keepsOwn ? next.only(change.rev) : FreshNodes.none).packed
+}
+
+/** Most bytes of fresh nodes after a commit whose own have so many. */
+function fewBytes(ownBytes: number, countsPages: boolean): number {
+  if (!countsPages) return ownBytes + LOGGED_ROOM_BYTES
+  return ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES ? FEW_FRESH_BYTES : MAX_FRESH_BYTES
 }
 
 /** None of the nodes may exist yet. */
