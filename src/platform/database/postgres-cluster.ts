@@ -31,7 +31,7 @@ import type { Waits } from './postgres-waits.ts'
 
 /** Of the session. */
 const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: idleSessionMillis, lock_timeout: 5000 })
-/** For `autocommit`. Each statement is short, and requests wait for some of them. */
+/** For `autocommit` and notifications. Each statement is short, and requests wait for some of them. */
 const AUTOCOMMIT_CONNECTIONS = 2
 const autocommitSettings = { statement_timeout: 5000 }
 /** Between tries to take a lease, and to listen. */
@@ -52,8 +52,8 @@ export const applicationOf = (node: string): string => `holdfast ${node}`
 
 export class PostgresCluster implements Cluster {
   readonly #session: SupervisedPool
-  /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
-  readonly #wakes: SupervisedPool
+  /** Notifications are received on a connection for nothing else, which the driver opens again if it is lost. */
+  readonly #listener: SupervisedPool
   /** Aborts when nothing is received on the pool that listens. */
   #listening = new AbortController()
   readonly #autocommit: SupervisedPool
@@ -79,7 +79,7 @@ export class PostgresCluster implements Cluster {
     readonly hooks: ClusterHooks,
   ) {
     const { silenceMillis, lastAnswersMillis } = hooks.waits
-    this.#wakes = new SupervisedPool({
+    this.#listener = new SupervisedPool({
       open: () => connect(1),
       silenceMillis,
       lastAnswersMillis,
@@ -107,7 +107,7 @@ export class PostgresCluster implements Cluster {
   }
 
   get #pools(): SupervisedPool[] {
-    return [this.#session, this.#autocommit, this.#wakes, ...this.hooks.pools]
+    return [this.#session, this.#autocommit, this.#listener, ...this.hooks.pools]
   }
 
   /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
@@ -219,7 +219,7 @@ export class PostgresCluster implements Cluster {
     const channels = [...this.#due]
     this.#due.clear()
     // Listeners look from time to time, and whenever their connection was lost.
-    await this.#wakes
+    await this.#autocommit
       .use((pool) =>
         pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [pool.array(channels, 'TEXT')]),
       )
@@ -235,7 +235,7 @@ export class PostgresCluster implements Cluster {
     void outsideRequests(async () => {
       while (!ending.signal.aborted && !this.#isClosed) {
         const { signal } = this.#listening
-        const subscription = await this.#wakes.current.listen(channel, tell, tell).catch(() => null)
+        const subscription = await this.#listener.current.listen(channel, tell, tell).catch(() => null)
         if (subscription === null) await pause(RETRY_MILLIS, undefined, { ref: false })
         else await aborted(AbortSignal.any([ending.signal, signal]))
         if (ending.signal.aborted) await subscription?.unlisten().catch(() => undefined)
@@ -355,9 +355,8 @@ export class PostgresCluster implements Cluster {
         closeMillis,
       )
     }
-    await Promise.all([this.#session.close(), this.#autocommit.close()])
     await ended(this.#notifications.idle(), closeMillis)
-    await this.#wakes.close()
+    await Promise.all([this.#session, this.#autocommit, this.#listener].map((pool) => pool.close()))
   }
 }
 

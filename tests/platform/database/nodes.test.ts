@@ -132,6 +132,31 @@ test('a commit waits three times for the database', async () => {
   await node[Symbol.asyncDispose]()
 })
 
+test('a node has eight connections to the database, and two more while transactions run beside each other', async () => {
+  const node = await startPds(
+    { databaseUrl: cluster.databaseUrl, signingKeyMasterKey: MASTER_KEY },
+    { sharesDatabase: true, publicUrl: cluster.nodes[0]!.url },
+  )
+  const writers = await Promise.all(Array.from({ length: 4 }, (_, i) => createAccount(first, `counted${i}`)))
+  const connections = async () => {
+    const known = await node.ctx.db.cluster!.nodes()
+    return known.find(({ id }) => id === node.ctx.db.cluster!.node.id)!.connections
+  }
+  await Promise.all(
+    Array.from({ length: 30 }, () => xrpc(node, 'com.atproto.server.getSession', { headers: bearer(alice.accessJwt) })),
+  )
+  expect(await connections()).toBeLessThanOrEqual(8)
+  for (let round = 0; round < 20; round++)
+    await Promise.all(
+      writers.map(async (writer) => {
+        const json = { ...post(`round ${round}`), repo: writer.did }
+        expect((await holder(node, writer).call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+      }),
+    )
+  expect(await connections()).toBeLessThanOrEqual(10)
+  await node[Symbol.asyncDispose]()
+})
+
 test('a refresh token that is used at two nodes at once has one successor', async () => {
   const answers = await everywhere(8, (node) =>
     xrpc(node, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) }),

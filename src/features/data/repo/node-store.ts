@@ -196,7 +196,7 @@ export async function changeNodes(
   return (keepsOwn ? next.only(change.rev) : FreshNodes.none).packed
 }
 
-/** Most bytes of fresh nodes after a commit whose own have so many. */
+/** Most bytes of fresh nodes after a commit whose own have `ownBytes`. */
 function fewBytes(ownBytes: number, countsPages: boolean): number {
   if (!countsPages) return ownBytes + LOGGED_ROOM_BYTES
   return ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES ? FEW_FRESH_BYTES : MAX_FRESH_BYTES
