@@ -137,7 +137,8 @@ export interface Database extends Reader, Writer {
   /**
    * Run reads that all see one state of the database: one that includes all that was committed before. Their connection
    * serves nothing but snapshots, and several of them at a time if they see the same state. `work` may yield to other
-   * work, but must not wait for anything outside the process: the write-ahead log grows until it ends.
+   * work, but must not wait for anything outside the process: the write-ahead log grows until it ends. On SQLite, it
+   * begins up to five seconds later if the log is already very long.
    */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   /** A snapshot on the shared read connection, for `work` that awaits nothing but its own few reads. */
