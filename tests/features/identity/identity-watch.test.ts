@@ -342,3 +342,26 @@ test('a round continues after a restart, and asks the directory for one identity
   expect(most).toBe(1)
   for (const account of accounts) expect(await mailsTo(account)).toHaveLength(1)
 })
+
+test('a round asks the directory over one connection, also after a restart, and whatever it answers', async () => {
+  const accounts = []
+  for (let index = 0; index < 25; index++) accounts.push(await createAccount(pds, `user${index}`))
+  await round()
+  for (const { did } of accounts) await send(did, { alsoKnownAs: ['at://moved.test'] })
+  const before = { connections: line.connections, requests: line.arrived.length }
+  expect(before.connections).toBeGreaterThan(0)
+  pds.clock.advance({ secs: INTERVAL_SECS })
+  const statuses = [404, 410, 400]
+  const asked = new Set<string>()
+  line.fate = ({ path }) => {
+    if (!path.endsWith('/log/last')) return 'answered'
+    asked.add(path)
+    return statuses[asked.size % 8] ?? 'answered'
+  }
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 20 })
+  await pds.restart()
+  expect(await pds.runSweep('identity-watch')).toMatchObject({ seen: 5 })
+  expect(asked.size).toBe(25)
+  expect(line.arrived.length - before.requests).toBeGreaterThan(25)
+  expect(line.connections - before.connections).toBeLessThanOrEqual(1)
+})

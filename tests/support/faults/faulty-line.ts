@@ -20,11 +20,14 @@ export interface FaultyLine extends AsyncDisposable {
   to: string
   /** Requests that arrived at the other end, in order. */
   readonly arrived: PassingRequest[]
+  /** How many connections were opened to this end. */
+  readonly connections: number
   fate: (request: PassingRequest) => Fate | Promise<Fate>
 }
 
 export async function startFaultyLine(to = ''): Promise<FaultyLine> {
   const arrived: PassingRequest[] = []
+  let connections = 0
   const server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = []
     for await (const chunk of incoming) chunks.push(chunk)
@@ -48,11 +51,15 @@ export async function startFaultyLine(to = ''): Promise<FaultyLine> {
     if (fate === 'answer lost') return incoming.socket.destroy()
     outgoing.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }).end(text)
   })
+  server.on('connection', () => connections++)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const line: FaultyLine = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     to,
     arrived,
+    get connections() {
+      return connections
+    },
     fate: () => 'answered',
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
