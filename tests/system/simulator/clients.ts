@@ -56,6 +56,7 @@ export class Client {
     try {
       const { maxActs = Infinity } = world.options.mood ?? {}
       for (let acts = 0; !world.isEnding && acts < maxActs; acts++) {
+        if (timeline.now < world.quietUntil) await this.#pause(world.quietUntil - timeline.now)
         await this.#act()
         await this.#pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, world.tempoMillis))
       }
@@ -128,14 +129,26 @@ export class Client {
     }
   }
 
-  #deletion(holder: Holder): Change & { holder: Holder } {
-    const rkey = this.#sharedKey()
+  #deletion(holder: Holder, rkey = this.#sharedKey()): Change & { holder: Holder } {
     return {
       holder,
       nsid: 'com.atproto.repo.deleteRecord',
       json: { repo: holder.did, collection: COLLECTION, rkey },
       writes: [this.#begin(holder, `${COLLECTION}/${rkey}`, null)],
     }
+  }
+
+  /**
+   * Write at a machine that has taken over, and then ask the former one for what changes nothing: no segment shows who
+   * may answer that.
+   */
+  async compare(node: Node, former: Node): Promise<void> {
+    const { world } = this
+    if (world.isEnding || !former.isUp) return
+    this.#outstanding++
+    const reply = await this.#change(this.#creation(this.#holder()), node)
+    if (reply?.status === 200 && former.isUp) await this.#change(this.#deletion(this.#holder(), 'nothing'), former)
+    this.#outstanding--
   }
 
   #batch(holder: Holder): Change & { holder: Holder } {
@@ -179,10 +192,12 @@ export class Client {
   }
 
   /** Ask for a change. Returns the answer. */
-  async #change({ holder, nsid, json, writes }: Change & { holder: Holder }): Promise<Reply> {
+  async #change(
+    { holder, nsid, json, writes }: Change & { holder: Holder },
+    node: Node = this.#node(),
+  ): Promise<Reply> {
     const { world } = this
     const { timeline } = world
-    const node = this.#node()
     const name = nsid.slice(nsid.lastIndexOf('.') + 1)
     const what = `${name} ${writes.map(({ text, path }) => (text === null ? path : `"${text}"`)).join(', ')} of ${holder.name}`
     world.note(this.name, `asks ${node.name}: ${what}`)

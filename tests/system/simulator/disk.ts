@@ -72,6 +72,8 @@ export class Disk {
   onCut: () => void = () => {}
   /** Longest time of a flush. */
   flushMillis = 4
+  /** Longest time of an operation on a file of the spool, if that is known. */
+  fileMillis: number | undefined
 
   constructor(
     readonly dir: string,

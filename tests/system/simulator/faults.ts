@@ -149,11 +149,32 @@ const eitherMachine = (world: World) =>
 const pairOutage = ({ timeline }: World) => timeline.between(100, timeline.happens(0.5) ? 3000 : 9000)
 const secs = (millis: number) => `${(millis / 1000).toFixed(1)} s`
 
+/** How long clients pause, and when the line is silent, so that nothing is on its way. */
+const QUIET_MILLIS = 1500
+const SILENCE_MILLIS = 200
+
 /** Those of two machines with a bucket. */
 const faultsOfPair: Readonly<Record<string, Fault>> = {
   clock: faults['clock']!,
   powerCutAtFlush: faultsOnFile['powerCutAtFlush']!,
-  slowDisk: faultsOnFile['slowDisk']!,
+  /**
+   * What is sent while it is written to the spool is at the bucket before it is in the spool. Somebody may start the
+   * server again because it is slow.
+   */
+  slowDisk(world) {
+    const { timeline, fate } = world
+    const node = eitherMachine(world)
+    const disk = world.diskOf(node)!
+    disk.flushMillis = timeline.between(20, 400)
+    disk.fileMillis = timeline.between(1, 50)
+    if (timeline.happens(0.5))
+      timeline.schedule(timeline.between(50, 4000), fate, () => {
+        if (world.isEnding) return
+        world.note('fate', `${node.name} is killed, and started again`)
+        node.restart(timeline.between(50, 500))
+      })
+    return `the disk of ${node.name} gets slow`
+  },
   crash(world) {
     const node = eitherMachine(world)
     node.restart(pairOutage(world))
@@ -207,7 +228,20 @@ const faultsOfPair: Readonly<Record<string, Fault>> = {
     world.timeline.schedule(millis, world.fate, () => (bucket.isDown = false))
     return `the bucket refuses everything for ${secs(millis)}`
   },
-  promote: (world) => world.pair!.promote(),
+  /** The machine that serves may be out of reach, while clients pause. */
+  promote(world) {
+    const { timeline, nodes } = world
+    const pair = world.pair!
+    if (timeline.happens(0.3)) return pair.promote()
+    const { actor, name } = nodes[pair.serving]!
+    const millis = pairOutage(world)
+    world.quietUntil = timeline.now + QUIET_MILLIS
+    timeline.schedule(SILENCE_MILLIS, world.fate, () => {
+      pair.bucket.lineOf(actor).silentUntil = timeline.now + millis
+      world.note('fate', pair.promote())
+    })
+    return `clients pause, and the line between ${name} and the bucket will be silent for ${secs(millis)}`
+  },
 }
 
 /** Plan the faults of a world. Returns the function that ends those that last. */

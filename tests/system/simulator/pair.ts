@@ -52,13 +52,18 @@ interface Segment {
   next?: number
 }
 
+interface StoredSegment extends Segment {
+  by: string
+  at: number
+}
+
 export class Pair {
   readonly bucket: SimulatedBucket
   /** Of the machine that serves, or was the last to. */
   serving = 0
   readonly #terms: Term[] = []
   readonly #following = new Map<Node, Following>()
-  readonly #segments = new Map<string, Segment[]>()
+  readonly #segments = new Map<string, StoredSegment[]>()
   /** The machine is gone for good. */
   lost: Node | null = null
 
@@ -94,12 +99,26 @@ export class Pair {
   began(node: Node): void {
     const { world } = this
     this.serving = world.nodes.indexOf(node)
-    if (this.#terms.at(-1)?.node !== node) this.#terms.push({ node, acknowledgedAt: Infinity })
+    const former = this.#terms.at(-1)?.node
+    if (former !== node) this.#terms.push({ node, acknowledgedAt: Infinity })
+    if (former !== undefined && former !== node) this.#tellOne(node, former)
     world.watch.requireReceived()
   }
 
   ended(node: Node): void {
     this.#following.delete(node)
+  }
+
+  /**
+   * A server cannot serve any more. It knows what it had stored before it started, whatever it had noted. What arrives
+   * later may be in its way.
+   */
+  gaveUp({ name, startedAt }: Node, message: string): void {
+    const [, number] = /segment-(\d+)\S* has another content/.exec(message) ?? []
+    const isKnown = (segment: StoredSegment) =>
+      segment.number === Number(number) && segment.by === name && segment.at < startedAt
+    if (number !== undefined && [...this.#segments.values()].flat().some(isKnown))
+      this.world.fail(`${name} makes another segment ${Number(number)} than it had stored before it started`)
   }
 
   isServing(node: Node): boolean {
@@ -117,6 +136,13 @@ export class Pair {
     if (term !== undefined) term.acknowledgedAt = Math.min(term.acknowledgedAt, world.timeline.now)
   }
 
+  /** A client hears of a takeover at once, and asks the former machine as well. */
+  #tellOne(node: Node, former: Node): void {
+    const { timeline, clients } = this.world
+    const client = timeline.random.of(clients)
+    timeline.schedule(timeline.between(0, 50), client.actor, () => void client.compare(node, former))
+  }
+
   #stored(key: string, bytes: Uint8Array, before: Uint8Array | null, by: Actor): void {
     const { world } = this
     const [, chain, number] = /\/([^/]+)\/segment-(\d+)$/.exec(key) ?? []
@@ -131,7 +157,8 @@ export class Pair {
       // Numbers that a takeover leaves out are not of the chain.
       if (later.length > 0 && !later.some(({ next = 0 }) => segment.number < next))
         world.fail(`${by.name} continues the chain of epoch ${later[0]!.epoch} with a segment of epoch ${epoch}`)
-      this.#segments.set(chain, [...stored, segment])
+      stored.push({ ...segment, by: by.name, at: world.timeline.now })
+      this.#segments.set(chain, stored)
     } else if (key.endsWith('/lease')) {
       const lease = leaseOf(bytes)
       const former = before && leaseOf(before)

@@ -218,7 +218,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: 'return found && true',
       },
     ],
-    found: /was told|does not have any more/,
+    found: /was told|does not have any more|machines serve/,
   },
   'early-acknowledgement': {
     what: 'with sync, a write is acknowledged once it is in the spool',
@@ -251,7 +251,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: 'const found = waiting.length > 0 ? null : await segmentAt(later.state.next)',
       },
     ],
-    found: /machines serve/,
+    found: /makes another segment/,
   },
   'lost-epoch': {
     what: 'segments that are made before the lease was seen again are of no epoch',

@@ -23,14 +23,14 @@ interface Held {
   /** The disk of the machine that is at work. */
   diskInUse: (() => Disk) | null
   bucket: SimulatedBucket | null
-  /** Longest time that an operation on a file takes; 0 if none takes any. */
-  fileMillis: number
+  /** Longest time that an operation on a file of the machine at work takes; null if none takes any. */
+  fileMillis: (() => number) | null
   /** Stands in for `SQL` of the driver. */
   connect: ((options: never) => unknown) | null
 }
 
 /** What the replaced functions use; the present world sets it. */
-export const held: Held = { timeline: null, diskInUse: null, bucket: null, fileMillis: 0, connect: null }
+export const held: Held = { timeline: null, diskInUse: null, bucket: null, fileMillis: null, connect: null }
 const SEAM = 'holdfast simulator'
 Object.assign(globalThis, { [Symbol.for(SEAM)]: held })
 
@@ -213,8 +213,8 @@ class VirtualTimer {
 /** Resolves once an operation on a file is done, before which its process may be killed. */
 export function takesAWhile(): Promise<void> | void {
   const { timeline, fileMillis } = held
-  if (timeline !== null && fileMillis > 0)
-    return new Promise((resolve) => after(timeline.between(0.01, fileMillis), resolve))
+  if (timeline !== null && fileMillis !== null)
+    return new Promise((resolve) => after(timeline.between(0.01, fileMillis()), resolve))
 }
 
 export const after = (millis: number, act: () => void): { clear(): void } => new VirtualTimer(act, millis, false)

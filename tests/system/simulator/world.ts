@@ -44,6 +44,7 @@ const LONG_MILLIS = 20_000
 /** How long clients and faults act on two machines, which take seconds to take over, and the pace of that. */
 const PAIR_MILLIS = 14_000
 const PAIR_TEMPO_MILLIS = 700
+/** Longest time of an operation on a file, unless the disk is slow. */
 const PAIR_FILE_MILLIS = 1
 /** How probable it is that the machine that serves at the end is gone for good. */
 const BURN_SHARE = 0.5
@@ -80,6 +81,8 @@ export class Node {
   readonly #waiting = new Set<(reply: Reply) => void>()
   readonly sockets = new Set<{ lose(): void }>()
   starts = 0
+  /** When its process began. */
+  startedAt = 0
   isLeaving = false
   /** Called once its server has started. */
   onceUp: () => void = () => {}
@@ -120,6 +123,7 @@ export class Node {
     this.#dispatcher = null
     this.isLeaving = false
     this.starts++
+    this.startedAt = world.timeline.now
     world.wires.set(this.actor, this.wire)
     world.note(this.name, `starts${this.starts > 1 ? ' again' : ''}`)
     world.timeline.schedule(0, this.actor, () => this.#begin(null))
@@ -145,7 +149,9 @@ export class Node {
             this.onceUp()
             world.pair?.began(this)
             const gaveUp = () => {
-              world.note(this.name, `gives up: ${(app.ended.reason as Error).message.slice(0, 120)}`)
+              const { message } = app.ended.reason as Error
+              world.note(this.name, `gives up: ${message.slice(0, 120)}`)
+              world.pair?.gaveUp(this, message)
               if (world.pair === null) this.#begin(app)
               else this.stop(1000)
             }
@@ -155,6 +161,7 @@ export class Node {
           (error: Error) => {
             if (actor !== this.actor || actor.isDead) return
             world.note(this.name, `cannot start: ${error.message.slice(0, 160)}`)
+            world.pair?.gaveUp(this, error.message)
             this.restart(1000, world.pair === null ? 'killed' : 'stopped')
           },
         )
@@ -320,6 +327,8 @@ export class World {
   failure: string | null = null
   readonly #trace: { at: number; who: string; what: string }[] = []
   isEnding = false
+  /** Clients pause until then. */
+  quietUntil = 0
 
   constructor(
     readonly ground: Ground,
@@ -335,9 +344,9 @@ export class World {
     )
     this.pair = options.isPair ? new Pair(this) : null
     held.timeline = this.timeline
-    held.diskInUse = () => this.diskOf(this.nodes.find(({ name }) => name === this.timeline.current.name)!)!
+    held.diskInUse = () => this.#diskInUse!
     held.bucket = this.pair?.bucket ?? null
-    held.fileMillis = this.pair === null ? 0 : PAIR_FILE_MILLIS
+    held.fileMillis = this.pair === null ? null : () => this.#diskInUse?.fileMillis ?? PAIR_FILE_MILLIS
     // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
     const { mood } = options
     this.isLong = mood?.isLong ?? this.timeline.happens(LONG_SHARE)
@@ -371,6 +380,11 @@ export class World {
   /** The disk that counts: of the only server on SQLite, or of the machine that serves. Null on PostgreSQL. */
   get disk(): Disk | null {
     return this.disks[this.pair?.serving ?? 0] ?? null
+  }
+
+  /** Of the machine that is at work. */
+  get #diskInUse(): Disk | undefined {
+    return this.disks[this.nodes.findIndex(({ name }) => name === this.timeline.current.name)]
   }
 
   diskOf(node: Node): Disk | null {
@@ -543,7 +557,7 @@ export class World {
   end(): void {
     for (const disk of this.disks) disk.end()
     closeLeft()
-    Object.assign(held, { timeline: null, diskInUse: null, bucket: null, fileMillis: 0, connect: null })
+    Object.assign(held, { timeline: null, diskInUse: null, bucket: null, fileMillis: null, connect: null })
   }
 
   #outcome(startedAt: number): Outcome {
