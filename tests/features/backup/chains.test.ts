@@ -12,6 +12,7 @@ import { request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { testLog } from '../../support/log.ts'
 import { testConfig, type ConfigOverrides } from '../../support/servers/config.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
@@ -173,6 +174,39 @@ test('a server that promises less since its start says so before it acknowledges
   const highest = Math.max(...seen.map(({ body }) => Number(body['seq'])))
   const other = await machine(backup)
   expect((await follower(other).promote()).lostAfter).toBeLessThan(highest)
+})
+
+test('a server that promises more since its start says so once all from before is there', async () => {
+  await using bucket = await startBucket()
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  const place = `s3://${bucket.mirror.bucket}/backup`
+  const backup = { continuous: place, continuousPromise: 'sync' } as const
+  await using pds = await startPdsOnFile({ backup, blobMirror })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  await post(alice, 'first')
+  await pds.restart({ backup: { continuous: place, continuousPromise: 'async' } })
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'PUT' || !key.includes('/segment-')) return false
+    incoming.resume()
+    response.writeHead(503).end()
+    return true
+  }
+  await post(alice, 'unsent')
+  await pds.stop()
+  const segments = () => bucket.requests.filter((each) => each.startsWith('PUT') && each.includes('/segment-')).length
+  const before = segments()
+  const starting = pds.restart().catch((error: Error) => error)
+  await until(() => segments() > before + 1)
+  const config = testConfig(
+    { dataDir: newFolder(), port: await freePort(), publicUrl: 'http://localhost:1' },
+    { backup, blobMirror, development: true },
+  )
+  const taking = follower(config).promote()
+  await until(() => bucket.requests.some((each) => each.startsWith('PUT') && each.endsWith('/lease')))
+  bucket.intercept = null
+  expect((await taking).lostAfter).not.toBeNull()
+  expect(await starting).toBeInstanceOf(Error)
 })
 
 test('a restore says if the last segments are gone of which the lease knows', async () => {

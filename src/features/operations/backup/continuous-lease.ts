@@ -166,7 +166,7 @@ export class Lease {
   }
 
   /** Renew it. Returns false if another machine has taken it. */
-  async renew(changed: Partial<Pick<LeaseRecord, 'chain' | 'through'>> = {}): Promise<boolean> {
+  async renew(changed: Partial<Pick<LeaseRecord, 'chain' | 'through' | 'promise'>> = {}): Promise<boolean> {
     const { clock, archive } = this.place
     const askedAt = clock.monotonic()
     const record = { ...this.record, ...changed, beat: this.record.beat + 1, at: clock.now() }

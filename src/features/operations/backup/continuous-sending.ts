@@ -265,12 +265,18 @@ export class ContinuousSending implements CommitGate {
       this.#seal()
       await this.#pause(POLL_MILLIS)
     }
-    if (!isOver() && this.#state?.promise !== 'sync') await this.#notePromise(isOver)
+    if (!isOver()) await this.#notePromise(isOver)
   }
 
-  /** Without a segment that says so, no machine takes over by itself until there is a write. */
-  #notePromise(isOver: () => boolean): Promise<void> {
-    return this.#untilDone(isOver, () => this.ctx.db.retryWriting())
+  /** No machine takes over by itself unless both the last segment and the lease say so. */
+  async #notePromise(isOver: () => boolean): Promise<void> {
+    if (this.#state?.promise !== 'sync') await this.#untilDone(isOver, () => this.ctx.db.retryWriting())
+    const lease = this.#lease!
+    if (lease.record.promise === 'sync') return
+    await this.#untilDone(isOver, async () => {
+      if (!(await lease.renew({ promise: 'sync' })))
+        this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+    })
   }
 
   async pass(commit: GatedCommit): Promise<void> {
@@ -594,7 +600,8 @@ export class ContinuousSending implements CommitGate {
     const lease = await Lease.take(place, found, {
       chain,
       through,
-      promise: config.backup.continuousPromise,
+      // What was acknowledged under `async` may not be there yet.
+      promise: this.#isSync && seen?.promise === 'sync' ? 'sync' : 'async',
       knownEpoch: this.#state?.epoch ?? 0,
     })
     if (lease === null) throw new Error('another server has changed the lease')

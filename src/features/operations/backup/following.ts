@@ -235,7 +235,7 @@ export class Following {
     if (completeAt !== null) this.#noteComplete(completeAt)
     if (isAsked || isOwn) return { lease }
     if (!hasRunOut || takeoverSecs === 0) return null
-    if (copy.built.promise === 'sync') return { lease }
+    if (copy.built.promise === 'sync' && lease.record.promise !== 'async') return { lease }
     throw new OperatorError(
       'the lease of the other machine has run out, but it has acknowledged writes that are not here: "holdfast promote" takes over without them',
     )
