@@ -23,7 +23,14 @@ import { accountOf } from '../../identity/accounts/accounts.ts'
 import { isSigningHeld, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { openStorageOf, type BlobStorage } from '../../data/blobs/blobs.ts'
-import { headSeq, raiseSeq, sequenceEvents, type RepoEvent, type Sent } from '../../data/firehose/firehose.ts'
+import {
+  headSeq,
+  raiseSeq,
+  sentEventsOf,
+  sequenceEvents,
+  type RepoEvent,
+  type Sent,
+} from '../../data/firehose/firehose.ts'
 import { deleteAllClaims } from '../../identity/handles/handles.ts'
 import { repoHeads, resignHead } from '../../data/repo/repo.ts'
 import { skipSenderKeyNumbers } from '../../push/notifications/notifications.ts'
@@ -227,11 +234,15 @@ export async function continueHistory(ctx: Context, sent: Sent | null): Promise<
   if (db.cluster === null) return
   const { history } = db.cluster
   const { broken } = history
+  const sentNow = sentEventsOf(ctx)!
+  sentNow.raise(sent?.head ?? 0)
   if (broken !== null) {
     if (config.database.afterFailover === 'stop') throw broken
-    const seq = await leaveGap(ctx, sent?.head ?? 0)
+    const seq = await leaveGap(ctx, sentNow.head)
     log.warn('continued with another copy of the database', { reason: broken.why, seq })
   }
+  // Another failover may lose the gap itself, above which other nodes have sent events by then.
+  sentNow.raise(await headSeq(db))
   if (sent === null || history.generation === sent.generation) return
   // If this node has missed a change of generations, it does not know what was kept.
   const kept = history.generation === sent.generation + 1 ? (history.keptThrough ?? 0) : 0
