@@ -193,24 +193,24 @@ export class PostgresWriter {
   }
 
   async #settle(connection: ReservedSQL): Promise<boolean> {
-    const [before, made, refused] = [0, 1, 2].map((more) => BigInt(this.#commits + more))
+    const [before, made, refused] = [0, 1, 2].map((more) => BigInt(this.#commits + more)) as [bigint, bigint, bigint]
     // Waits for the transaction if it has not ended. Afterwards, there is no such mark.
     const { count } = await connection.unsafe('UPDATE commit_mark SET mark = $3 WHERE writer = $1 AND mark = $2', [
       this.#id,
       before,
       refused,
     ])
-    if (count === 1) {
-      this.#commits += 2
-      return false
+    const isAt = async (mark: bigint) =>
+      (await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [this.#id, mark])).count ===
+      1
+    if (count === 0 && (await isAt(made))) {
+      this.#mark.made()
+      return true
     }
-    const { count: found } = await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [
-      this.#id,
-      made,
-    ])
-    if (found !== 1) throw this.state.history.end(changeMissing())
-    this.#mark.made()
-    return true
+    // Marked now, or by a look before this one, whose answer was lost.
+    if (count === 0 && !(await isAt(refused))) throw this.state.history.end(changeMissing())
+    this.#commits += 2
+    return false
   }
 
   /** Its mark says nothing about the next transaction, which leaves one of another name. */

@@ -87,6 +87,31 @@ for (const [what, change] of [
   })
 }
 
+test('if a look whether a COMMIT was made loses its answer too, the next look finds that it was not', async () => {
+  let commits = 0
+  let hasLooked = false
+  let lostAnswers = 0
+  line.watch = (bytes, isCommit) => {
+    if (isCommit && commits++ === 0) return 'lose'
+    hasLooked ||= bytes.includes('SET mark = $3')
+    // The statement is prepared first, then bound.
+    if (!hasLooked || lostAnswers > 0 || !hasBind(bytes)) return 'pass'
+    lostAnswers++
+    return 'lose the answer'
+  }
+  await add('looked for twice')
+  line.watch = () => 'pass'
+  await add('after two looks')
+  expect([await count('looked for twice'), await count('after two looks'), lostAnswers]).toEqual([1, 1, 1])
+  expect(db.ended.aborted).toBe(false)
+})
+
+/** Whether values are bound to a statement. */
+function hasBind(bytes: Buffer): boolean {
+  for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) if (bytes[at] === 0x42) return true
+  return false
+}
+
 test('whoever asked is told if it cannot be found out whether a COMMIT was made', async () => {
   await openHasty()
   line.watch = (_bytes, commits) => {
