@@ -13,8 +13,14 @@ const CHUNK_BYTES = 192 * 1024
 /** Rows of the first chunk, before the size of rows is known, and of any chunk at most. */
 const FIRST_ROWS = 64
 const MAX_ROWS = 512
-/** Large rows may follow many small ones: a longer chunk is not read, unless it is a single row. */
+/**
+ * Large blocks may follow many small ones. A chunk is read at once if all of its blocks are small, which most are, and
+ * is measured before otherwise: a longer one is not read, unless it is a single row.
+ */
+const SMALL_BLOCK_BYTES = 8 * 1024
 const MAX_CHUNK_BYTES = 1024 ** 2
+/** More than a value of a database can have. */
+const ANY_BYTES = 2 ** 31 - 1
 
 /**
  * Two-byte varints, which begin almost every section, each at index 2 × its number. A look-up takes a quarter of the
@@ -52,31 +58,43 @@ export interface KeyedBlocks<Key> {
   /** Bounds before and after every key. */
   first: Key
   last: Key
-  /** The next `count` rows: the key of the last one, null if there are fewer, and the bytes of all. */
-  stretch(after: Key, count: number): Promise<{ end: Key | null; bytes: number }>
-  /** The framed rows after the first key, up to and including the second; null if there are none. */
-  framed(after: Key, upTo: Key): Promise<Uint8Array | null>
+  /** The key `count` rows behind another; null if there are fewer rows. */
+  keyAfter(after: Key, count: number): Promise<Key | null>
+  /** The bytes of the blocks after the first key, up to and including the second. */
+  bytesIn(after: Key, upTo: Key): Promise<number>
+  /**
+   * The framed rows after the first key, up to and including the second; null if there are none. Blocks of more than
+   * `maxBytes` are left out, and `rows` says how many are not.
+   */
+  framed(after: Key, upTo: Key, maxBytes: number): Promise<{ sections: Uint8Array | null; rows: number }>
 }
 
 /** All rows, in chunks of about the same size whatever the size of a row. */
 export async function* framedChunks<Key>({
   first,
   last,
-  stretch,
+  keyAfter,
+  bytesIn,
   framed,
 }: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
   let rows = FIRST_ROWS
   for (let after = first; after !== last;) {
-    const { end, bytes } = await stretch(after, rows)
-    if (bytes > MAX_CHUNK_BYTES && rows > 1) {
-      rows = Math.max(1, Math.floor((rows * CHUNK_BYTES) / bytes))
-      continue
-    }
+    const end = await keyAfter(after, rows)
     const upTo = end ?? last
-    const chunk = await framed(after, upTo)
-    if (chunk !== null) {
-      yield chunk
-      rows = Math.max(1, Math.min(MAX_ROWS, Math.round((rows * CHUNK_BYTES) / chunk.length)))
+    let chunk = end === null ? null : await framed(after, end, SMALL_BLOCK_BYTES)
+    // Blocks were left out, or these are the last rows, whose number is not known.
+    if (chunk === null || chunk.rows < rows) {
+      const bytes = await bytesIn(after, upTo)
+      if (bytes > MAX_CHUNK_BYTES && rows > 1) {
+        rows = Math.max(1, Math.floor((rows * CHUNK_BYTES) / bytes))
+        continue
+      }
+      chunk = await framed(after, upTo, ANY_BYTES)
+    }
+    const { sections } = chunk
+    if (sections !== null) {
+      yield sections
+      rows = Math.max(1, Math.min(MAX_ROWS, Math.round((rows * CHUNK_BYTES) / sections.length)))
     }
     after = upTo
   }

@@ -116,22 +116,25 @@ export class StoredNodes {
     yield* framedChunks<Uint8Array>({
       first: new Uint8Array(),
       last: behindCids,
-      async stretch(after, count) {
-        const next = sql`FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid`
-        const row = await reader.get<{ cid: Uint8Array | null; bytes: number }>(sql`
-          SELECT (SELECT cid ${next} LIMIT 1 OFFSET ${count - 1}) AS cid,
-            (SELECT CAST(coalesce(sum(size), 0) AS BIGINT)
-              FROM (SELECT length(bytes) AS size ${next} LIMIT ${count}) AS page) AS bytes`)
-        return { end: row!.cid, bytes: row!.bytes }
+      async keyAfter(after, count) {
+        const row = await reader.get<{ cid: Uint8Array }>(sql`
+          SELECT cid FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT 1 OFFSET ${count - 1}`)
+        return row && row.cid
       },
-      async framed(after, upTo) {
+      bytesIn: (after, upTo) =>
+        totalBytes(
+          reader,
+          sql`SELECT length(bytes) AS bytes FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo}`,
+        ),
+      async framed(after, upTo, maxBytes) {
         const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
         // PostgreSQL would give an empty list the type text.
         const isCurrent = staleHere.length === 0 ? sql`1 = 1` : sql`cid NOT IN ${sqlList(staleHere)}`
-        const row = await reader.get<{ sections: Uint8Array | null }>(sql`
-          SELECT ${framedNodes} AS sections FROM repo_node
-          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent}`)
-        return row!.sections
+        const row = await reader.get<{ sections: Uint8Array | null; rows: number }>(sql`
+          SELECT ${framedNodes} AS sections, count(*) AS rows FROM repo_node
+          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent} AND length(bytes) <= ${maxBytes}`)
+        const { sections, rows } = row!
+        return { sections, rows: rows + staleHere.length }
       },
     })
   }

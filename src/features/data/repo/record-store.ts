@@ -264,18 +264,21 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
   framedChunks({
     first: '',
     last: LAST_PATH,
-    async stretch(after, count) {
-      const row = await reader.get<{ end: string | null; rows: number; bytes: number }>(sql`
-        SELECT max(path) AS "end", count(*) AS rows, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes FROM (
-          SELECT path, length(value) AS bytes FROM record
-          WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${count}) AS page`)
-      const { end, rows, bytes } = row!
-      return { end: rows < count ? null : end, bytes }
+    async keyAfter(after, count) {
+      const row = await reader.get<{ path: string }>(sql`
+        SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1 OFFSET ${count - 1}`)
+      return row && row.path
     },
-    async framed(after, upTo) {
-      const row = await reader.get<{ sections: Uint8Array | null }>(sql`
-        SELECT ${framedValues} AS sections FROM record WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`)
-      return row!.sections
+    bytesIn: (after, upTo) =>
+      totalBytes(
+        reader,
+        sql`SELECT length(value) AS bytes FROM record WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`,
+      ),
+    async framed(after, upTo, maxBytes) {
+      const row = await reader.get<{ sections: Uint8Array | null; rows: number }>(sql`
+        SELECT ${framedValues} AS sections, count(*) AS rows FROM record
+        WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo} AND length(value) <= ${maxBytes}`)
+      return row!
     },
   })
 
