@@ -10,80 +10,22 @@ import { Following } from '../../../src/features/operations/backup/backup.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { request, type Answer } from '../../support/clients/http.ts'
-import { useWorldOnFile } from '../../support/file-world.ts'
 import { testLog } from '../../support/log.ts'
-import { freePort } from '../../support/ports.ts'
-import { NOTICE_AUTHORITY } from '../../support/clients/service-signer.ts'
-import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
-import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
-import { loggedMails } from '../../support/servers/mail.ts'
-import { startProgram } from '../../support/servers/program.ts'
-import { setUp } from '../../support/set-up.ts'
+import { testConfig } from '../../support/servers/config.ts'
 import { until } from '../../support/until.ts'
 import { endpointOf, faultOfRefusal, storingNothing, strangers } from './refused-routes.ts'
-import { writingRoutes, type Send } from './writing-routes.ts'
+import { POLL_SECS, useWritingWorld, type PreparedRequest } from './writing-world.ts'
 
 /** Hundreds of requests are prepared, each for an account of its own. */
 setDefaultTimeout(240_000)
 
-const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
-/** Programs that wait for their owner may ask once in five seconds. */
-const POLL_SECS = 6
-
-const issuer = issuerKey('idp-1')
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-closed-gate-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 const place = join(folder, 'destination')
 const backup = { continuous: place, continuousPromise: 'sync' } as const
-const {
-  pds,
-  plc: directory,
-  web,
-} = useWorldOnFile({
-  plc: true,
-  web: [],
-  config: {
-    backup,
-    signingKeyMasterKey: MASTER_KEY,
-    rateLimit: { enabled: false },
-    accounts: { passwordOptional: true },
-    waitlist: { enabled: true },
-    notifications: { relay: RELAY },
-    formerUrls: ['http://former.test'],
-    archives: { folder: join(folder, 'archives') },
-    alerts: { mailTo: ['operator@example.org'] },
-    spaces: { enabled: true },
-    cases: { noticeAuthorities: [NOTICE_AUTHORITY] },
-    agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
-  },
-})
-/** The server from which people move here. */
-const old = setUp(async () => {
-  const env = {
-    PORT: String(await freePort()),
-    SERVICE_DATA_DIR: join(folder, 'old'),
-    SERVICE_PLC_DIRECTORY_URL: directory.url,
-    SERVICE_RATE_LIMIT_ENABLED: 'false',
-    SERVICE_LOG_FORMAT: 'json',
-  }
-  return startProgram(['dev'], env, folder)
-})
+const { pds, prepare } = useWritingWorld(folder, { backup })
 
-async function prepare(crowd: string): Promise<[name: string, send: Send][]> {
-  const other = {
-    url: old.url,
-    get mails() {
-      return loggedMails(old)
-    },
-  }
-  const prepared: [name: string, send: Send][] = []
-  for (const [name, make] of Object.entries(writingRoutes({ pds, old: other, directory, web, issuer }, crowd)))
-    prepared.push([name, await make()])
-  await pds.ctx.background.settled()
-  return prepared
-}
-
-async function answersOf(prepared: [name: string, send: Send][]): Promise<Map<string, Answer>> {
+async function answersOf(prepared: readonly PreparedRequest[]): Promise<Map<string, Answer>> {
   const answers = new Map<string, Answer>()
   for (const [name, send] of prepared) answers.set(name, await send())
   return answers

@@ -11,26 +11,16 @@ import { endpointName } from '../../../src/http/endpoint.ts'
 import { servedMethods } from '../conformance/served-methods.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
-import { fixedIssuer, issuerKey } from '../../support/servers/issuer.ts'
-import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/config.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { liftFileLimit, limitFiles } from '../../support/faults/process-limits.ts'
-import { freePort } from '../../support/ports.ts'
-import { NOTICE_AUTHORITY } from '../../support/clients/service-signer.ts'
-import { loggedMails } from '../../support/servers/mail.ts'
-import { startProgram } from '../../support/servers/program.ts'
-import { setUp } from '../../support/set-up.ts'
 import { faultOfRefusal, strangers } from './refused-routes.ts'
-import { writingRoutes, type Send } from './writing-routes.ts'
-import { useWorldOnFile } from '../../support/file-world.ts'
+import { POLL_SECS, useWritingWorld } from './writing-world.ts'
 
 /** A hundred and fifty requests are prepared, each for an account of its own. */
 setDefaultTimeout(120_000)
 
-const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
 /** No file may grow, nor be written beyond this. */
 const LIMIT_BYTES = 1
-/** Programs that wait for their owner may ask once in five seconds. */
-const POLL_SECS = 6
 
 /** The endpoints that read, with their paths. */
 function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
@@ -47,40 +37,8 @@ function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
     })
 }
 
-const issuer = issuerKey('idp-1')
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-full-disk-'))
-const {
-  pds,
-  plc: directory,
-  web,
-} = useWorldOnFile({
-  plc: true,
-  web: [],
-  config: {
-    signingKeyMasterKey: MASTER_KEY,
-    rateLimit: { enabled: false },
-    accounts: { passwordOptional: true },
-    waitlist: { enabled: true },
-    notifications: { relay: RELAY },
-    formerUrls: ['http://former.test'],
-    archives: { folder: join(folder, 'archives') },
-    alerts: { mailTo: ['operator@example.org'] },
-    spaces: { enabled: true },
-    cases: { noticeAuthorities: [NOTICE_AUTHORITY] },
-    agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([issuer])] },
-  },
-})
-/** A process of its own, because the limit is that of a process. */
-const old = setUp(async () => {
-  const env = {
-    PORT: String(await freePort()),
-    SERVICE_DATA_DIR: join(folder, 'old'),
-    SERVICE_PLC_DIRECTORY_URL: directory.url,
-    SERVICE_RATE_LIMIT_ENABLED: 'false',
-    SERVICE_LOG_FORMAT: 'json',
-  }
-  return startProgram(['dev'], env, folder)
-})
+const { pds, prepare } = useWritingWorld(folder)
 afterAll(() => rmSync(folder, { recursive: true }))
 let names: string[]
 const full = new Map<string, Answer>()
@@ -89,17 +47,8 @@ const read: [name: string, status: number][] = []
 const after = new Map<string, Answer>()
 beforeAll(async () => {
   const alice = await createAccount(pds, 'alice')
-  const prepared: [name: string, send: Send][] = []
-  const other = {
-    url: old.url,
-    get mails() {
-      return loggedMails(old)
-    },
-  }
-  for (const [name, prepare] of Object.entries(writingRoutes({ pds, old: other, directory, web, issuer })))
-    prepared.push([name, await prepare()])
+  const prepared = await prepare()
   names = prepared.map(([name]) => name)
-  await pds.ctx.background.settled()
   // This process is the server, and so are its files.
   limitFiles(process.pid, LIMIT_BYTES)
   try {
