@@ -17,6 +17,7 @@ import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
+import { aliceWithNote, create, isKept, post } from './kept-notes.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-chains-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -24,19 +25,8 @@ let folders = 0
 const newFolder = () => join(scratch, String(++folders))
 
 const stateOf = async ({ url }: { url: string }) => (await request(`${url}/readyz`)).body.continuousBackup
-const isKept = (server: { url: string }) => until(async () => (await stateOf(server))?.promise === 'sync')
 /** Until everything that was acknowledged is at the destination. */
 const isSent = (server: { url: string }) => until(async () => (await stateOf(server))?.lagMillis === 0)
-
-function create(account: TestAccount, rkey: string) {
-  const record = { $type: 'org.example.note', text: rkey }
-  const json = { repo: account.did, collection: 'org.example.note', rkey, record }
-  return account.call('com.atproto.repo.createRecord', { json })
-}
-
-async function post(account: TestAccount, rkey: string): Promise<void> {
-  expect((await create(account, rkey)).status).toBe(200)
-}
 
 /** The configuration of another data directory. */
 const machine = async (backup: ConfigOverrides['backup']): Promise<Config> =>
@@ -106,9 +96,7 @@ test('a lease that was deleted while no machine ran leaves a chain that every ma
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync' } as const
   await using pds = await startPdsOnFile({ backup })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
-  await post(alice, 'first')
+  const alice = await aliceWithNote(pds)
   await pds.stop()
   const second = await machine(backup)
   await follower(second).promote()
@@ -147,9 +135,7 @@ test('a clock that is set back between two chains does not have a restore choose
 test('a server whose data was restored elsewhere, and goes on there, acknowledges nothing any more', async () => {
   const backup = { continuous: newFolder(), continuousPromise: 'sync' } as const
   await using pds = await startPdsOnFile({ backup })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
-  await post(alice, 'first')
+  const alice = await aliceWithNote(pds)
   const config = await restored(backup)
   expect(
     await notes({ ...config, backup: (await machine(backup)).backup }, alice, async (there) => {
@@ -163,9 +149,7 @@ test('a server that promises less since its start says so before it acknowledges
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync' } as const
   await using pds = await startPdsOnFile({ backup })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
-  await post(alice, 'first')
+  const alice = await aliceWithNote(pds)
   await pds.restart({ backup: { continuous: place, continuousPromise: 'async', continuousLagMs: 60_000 } })
   await post(alice, 'unsent')
   const relay = new Subscriber(pds.url, '?cursor=0')
@@ -182,9 +166,7 @@ test('a server that promises more since its start says so once all from before i
   const place = `s3://${bucket.mirror.bucket}/backup`
   const backup = { continuous: place, continuousPromise: 'sync' } as const
   await using pds = await startPdsOnFile({ backup, blobMirror })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
-  await post(alice, 'first')
+  const alice = await aliceWithNote(pds)
   await pds.restart({ backup: { continuous: place, continuousPromise: 'async' } })
   bucket.intercept = (incoming, response, key) => {
     if (incoming.method !== 'PUT' || !key.includes('/segment-')) return false
@@ -213,9 +195,7 @@ test('a restore says if the last segments are gone of which the lease knows', as
   const place = newFolder()
   const backup = { continuous: place, continuousPromise: 'sync', takeoverSecs: 3 } as const
   await using pds = await startPdsOnFile({ backup })
-  const alice = await createAccount(pds, 'alice')
-  await isKept(pds)
-  await post(alice, 'first')
+  await aliceWithNote(pds)
   const last = () => segments(place).at(-1)!
   const lost = last()
   // The lease is renewed once a second.

@@ -31,14 +31,12 @@ import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
+import { create, isKept, post } from './kept-notes.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-following-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
 let folders = 0
 const newFolder = () => join(scratch, String(++folders))
-
-const isKept = ({ url }: { url: string }) =>
-  until(async () => (await request(`${url}/readyz`)).body.continuousBackup?.promise === 'sync')
 
 /** A data directory that follows; each call is another start of its process. */
 async function machine(backup: ConfigOverrides['backup'], blobMirror: ConfigOverrides['blobMirror'] = {}) {
@@ -55,16 +53,6 @@ async function followOnce(following: Following): Promise<void> {
   await until(() => following.state.behindMillis !== null)
   stopping.abort()
   expect(await done).toBeNull()
-}
-
-function create(account: TestAccount, rkey: string) {
-  const record = { $type: 'org.example.note', text: rkey }
-  const json = { repo: account.did, collection: 'org.example.note', rkey, record }
-  return account.call('com.atproto.repo.createRecord', { json })
-}
-
-async function post(account: TestAccount, rkey: string): Promise<void> {
-  expect((await create(account, rkey)).status).toBe(200)
 }
 
 /** The records that the server on this data directory has. */
