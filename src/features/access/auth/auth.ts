@@ -20,7 +20,7 @@ import type { Permissions } from '../../../protocol/scopes.ts'
 import {
   agentKind,
   appKind,
-  delegatedKind,
+  accountServiceKind,
   isDelegate,
   isRecorded,
   moderationKind,
@@ -30,7 +30,7 @@ import {
   walletKind,
   type AccessCaller,
   type AdminCaller,
-  type ServiceAccountCaller,
+  type AccountServiceCaller,
   type ServiceCaller,
   type WalletCaller,
 } from '../callers/callers.ts'
@@ -102,8 +102,8 @@ export const accessOrModerator = (required: RequiredScope): Guard<AccessCaller |
  * For account holders, and for services that hold a token of an account here for this method. The caller is that
  * account.
  */
-export const accessOrServiceAuth = (required: RequiredScope): Guard<AccessCaller | ServiceAccountCaller> =>
-  taking<AccessCaller | ServiceAccountCaller>([besideSessions(delegatedKind), ...holders], refuseOthers, required)
+export const accessOrServiceAuth = (required: RequiredScope): Guard<AccessCaller | AccountServiceCaller> =>
+  taking<AccessCaller | AccountServiceCaller>([besideSessions(accountServiceKind), ...holders], refuseOthers, required)
 
 /** Guard for everyone. The caller is the issuer of the service token, or null without an `Authorization` header. */
 export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>(

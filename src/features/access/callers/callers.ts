@@ -84,8 +84,8 @@ export interface ServiceCaller {
   exp: number
 }
 
-/** A service that holds a token which the account issued for one method. */
-export interface ServiceAccountCaller {
+/** Another service that acts for an account, with a token that the account issued for one method. */
+export interface AccountServiceCaller {
   did: Did
   credential: 'service'
   permissions: null
@@ -104,7 +104,7 @@ export const appKind = kind<GrantCaller | DelegateCaller>('app')
 export const operatorKind = kind<AdminCaller>('operator')
 export const serviceKind = kind<ServiceCaller>('service')
 export const moderationKind = kind<AdminCaller>('moderation service')
-export const delegatedKind = kind<ServiceAccountCaller>('service of the account')
+export const accountServiceKind = kind<AccountServiceCaller>('service of the account')
 
 export const isAgent = (caller: { credential: string }): caller is AgentCaller => caller.credential === 'agent'
 
@@ -119,7 +119,7 @@ export const isRecorded = (caller: { credential: string }): caller is RecordedCa
  * How the caller is revalidated with the row of the account; null for an agent, which takes more than a condition, and
  * for a service, whose token cannot be taken back.
  */
-export function revalidationOf(ctx: Context, caller: AccessCaller | ServiceAccountCaller): Revalidation | null {
+export function revalidationOf(ctx: Context, caller: AccessCaller | AccountServiceCaller): Revalidation | null {
   if (caller.credential === 'agent' || caller.credential === 'service') return null
   return caller.credential === 'oauth' || caller.credential === 'delegate'
     ? credentialOf(ctx, appKind).revalidation!(caller, ctx)

@@ -4,12 +4,12 @@
  */
 import type { Feature } from '../../../http/feature.ts'
 import { serviceAuthRoutes } from './service-auth-routes.ts'
-import { delegatedCredential, moderationCredential, serviceCredential } from './service-credentials.ts'
+import { accountServiceCredential, moderationCredential, serviceCredential } from './service-credentials.ts'
 
 export { verifyServiceToken } from './service-tokens.ts'
 
 export const serviceAuth: Feature = {
   name: 'service-auth',
   routes: serviceAuthRoutes,
-  credentials: [serviceCredential, moderationCredential, delegatedCredential],
+  credentials: [serviceCredential, moderationCredential, accountServiceCredential],
 }

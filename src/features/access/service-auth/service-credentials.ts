@@ -1,15 +1,15 @@
 /**
- * Credentials that are service tokens (`service-tokens.ts`): of any issuer, of the moderation service, of an account
- * here.
+ * Credentials that are service tokens (`service-tokens.ts`): of any issuer; of the moderation service; of an account
+ * here, which lets another service act for it.
  */
 import type { Credential } from '../../../http/credential.ts'
 import { decodeJws } from '../../../protocol/jws.ts'
 import {
-  delegatedKind,
+  accountServiceKind,
   moderationKind,
   serviceKind,
   type AdminCaller,
-  type ServiceAccountCaller,
+  type AccountServiceCaller,
   type ServiceCaller,
 } from '../callers/callers.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
@@ -41,8 +41,8 @@ export const moderationCredential: Credential<AdminCaller> = {
   },
 }
 
-export const delegatedCredential: Credential<ServiceAccountCaller> = {
-  ...delegatedKind,
+export const accountServiceCredential: Credential<AccountServiceCaller> = {
+  ...accountServiceKind,
   recognises: bearer,
   async check(exchange, token) {
     // Runs before the key is fetched, so the DID of a stranger is never resolved.

@@ -11,7 +11,7 @@ import type { Pace } from '../../../base/pace.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
 import { hasOwner, storedBlobs } from './blob-store.ts'
-import { differences } from './blob-differences.ts'
+import { bucketDifferences } from './bucket-differences.ts'
 import { PAGE_ROWS, sweepPace } from './sweep-pace.ts'
 
 const TRANSFERS_AT_ONCE = 4
@@ -66,7 +66,7 @@ async function uploadMissing(pass: Pass): Promise<{ rows: number; keys: number; 
   const found = { rows: 0, keys: 0, unknown: [] as string[] }
   const rows = storedBlobs(ctx.db, PAGE_ROWS)
   const objects = mirror.bucket.list(mirror.keyPrefix)
-  const compared = differences({ rows, objects, keyOf: (cid) => mirror.keyPrefix + cid, pace, tally: found })
+  const compared = bucketDifferences({ rows, objects, keyOf: (cid) => mirror.keyPrefix + cid, pace, tally: found })
   await concurrently(compared, TRANSFERS_AT_ONCE, async (difference) => {
     stopping.throwIfAborted()
     if (difference.kind === 'unknown') {

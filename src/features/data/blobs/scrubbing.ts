@@ -12,7 +12,7 @@ import { ageOf } from '../../../platform/running/clock.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import type { BlobBucket } from './blob-bucket.ts'
 import { faultyBlobs, forgetBlobFault, putBlobFault, type BlobFault } from './blob-fault-store.ts'
-import { differences } from './blob-differences.ts'
+import { bucketDifferences } from './bucket-differences.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import type { StoredBlob } from './blob-storage.ts'
 import { hasOwner, ownedAmong, storedBlobs } from './blob-store.ts'
@@ -71,7 +71,7 @@ async function scrubFolder(pass: Pass): Promise<void> {
 
 async function scrubBucket(pass: Pass, bucket: BlobBucket, isHashed: (cid: string) => boolean): Promise<void> {
   const { ctx, stopping, pace } = pass
-  const compared = differences({
+  const compared = bucketDifferences({
     rows: storedBlobs(ctx.db, PAGE_ROWS),
     objects: bucket.objects(),
     keyOf: (cid) => bucket.keyOf(cid),

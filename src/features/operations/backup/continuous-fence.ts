@@ -44,13 +44,13 @@ export async function sealFence(
 }
 
 /** Returns whether the name is that of this content; null if neither this nor another one is there for certain. */
-export async function createNew(archive: Archive, name: string, content: Uint8Array): Promise<boolean | null> {
+export async function createOrCompare(archive: Archive, name: string, content: Uint8Array): Promise<boolean | null> {
   if (await archive.writeNew(name, content)) return true
   const found = await readObject(archive, name)
   return found && Buffer.from(found).equals(content)
 }
 
-interface End {
+interface LastSegment {
   key: Uint8Array
   built: Built
   databasePages: number
@@ -60,7 +60,7 @@ interface End {
  * The last segment of a chain that has all before it; null if there is none. Throws `OperatorError` if it cannot be
  * read.
  */
-export async function endOf(source: Source, chain: string): Promise<End | null> {
+export async function lastSegmentOf(source: Source, chain: string): Promise<LastSegment | null> {
   const { archive, names } = source
   const last = names.get(chain)?.last ?? 0
   if (last === 0) return null
@@ -81,7 +81,7 @@ export async function endOf(source: Source, chain: string): Promise<End | null> 
 
 /**
  * Keep the machine that has written this chain from continuing it. Returns what the chain has then, or null if it has
- * no segment. Throws as `endOf`.
+ * no segment. Throws as `lastSegmentOf`.
  */
 export async function endChain(
   source: Source,
@@ -89,10 +89,10 @@ export async function endChain(
   { epoch, now }: Omit<Fence, 'databasePages'>,
 ): Promise<Built | null> {
   for (;;) {
-    const end = await endOf(source, chain)
-    if (end === null) return null
-    const { key, built, databasePages } = end
+    const last = await lastSegmentOf(source, chain)
+    if (last === null) return null
+    const { key, built, databasePages } = last
     const fence = await sealFence(key, chain, built, { epoch: Math.max(epoch, built.epoch), databasePages, now })
-    if (await createNew(source.archive, segmentName(chain, built.next), fence.sealed)) return fence.built
+    if (await createOrCompare(source.archive, segmentName(chain, built.next), fence.sealed)) return fence.built
   }
 }

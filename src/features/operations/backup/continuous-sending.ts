@@ -49,7 +49,7 @@ import {
   type BaseContent,
   type SegmentHeader,
 } from './continuous-format.ts'
-import { endChain, endOf } from './continuous-fence.ts'
+import { endChain, lastSegmentOf } from './continuous-fence.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
 import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
 import { newestInstant, sourceOf, type Source } from './continuous-restoring.ts'
@@ -594,7 +594,7 @@ export class ContinuousSending implements CommitGate {
     const seen = found?.record
     // A disk that was reset may know of the chain before that one only.
     if (seen !== undefined && this.#state !== null && seen.chain !== this.#state.chain && seen.holder === former)
-      await this.#withSource(async (source) => this.#requireNewest((await endOf(source, seen.chain))?.built.seq))
+      await this.#withSource(async (source) => this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq))
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
@@ -774,7 +774,7 @@ export class ContinuousSending implements CommitGate {
     let endedAt = 0
     if (chain !== '' && chain !== known.chain)
       await this.#withSource(async (source) => {
-        await this.#requireNewest((await endOf(source, chain))?.built.seq)
+        await this.#requireNewest((await lastSegmentOf(source, chain))?.built.seq)
         endedAt = (await endChain(source, chain, { epoch, now: this.ctx.clock.now() }))?.at ?? 0
       })
     return Math.max(known.at, endedAt, await newestInstant(this.#archive))

@@ -22,7 +22,7 @@ import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { openArchive, type Archive } from './archive.ts'
 import { inChain, segmentName } from './continuous-format.ts'
-import { createNew, sealFence } from './continuous-fence.ts'
+import { createOrCompare, sealFence } from './continuous-fence.ts'
 import { formerHolder, Lease, LeaseWatch, readLease, type FoundLease, type LeaseRecord } from './continuous-lease.ts'
 import { SegmentReader } from './continuous-reading.ts'
 import { apply, build, keyOf, requireOrder, sourceOf, type Built } from './continuous-restoring.ts'
@@ -408,7 +408,7 @@ export class Following {
   async #create(name: string, content: Uint8Array): Promise<boolean> {
     for (;;)
       try {
-        const isOwn = await createNew(this.#archive, name, content)
+        const isOwn = await createOrCompare(this.#archive, name, content)
         if (isOwn !== null) return isOwn
       } catch (error) {
         this.ctx.log.warn('the takeover waits for the destination', { error })

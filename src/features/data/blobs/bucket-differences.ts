@@ -24,7 +24,7 @@ export interface Compared {
  * Yields blobs and objects that only one side has. An object of a different size counts as missing. Rows and keys are
  * walked in parallel, so this needs memory for a page of each.
  */
-export async function* differences({
+export async function* bucketDifferences({
   rows,
   objects,
   keyOf,
