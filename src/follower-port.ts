@@ -31,7 +31,7 @@ export function openFollowerReads(loaded: Config, { clock, log }: Parts): Follow
   // Refused requests are looked up at the machine that serves only.
   const live = new LiveConfig({ ...loaded, console: { ...loaded.console, keptFailures: 0 } })
   const reading = new CopyDatabase((reader) => {
-    live.reload(reader).catch((error: unknown) => log.warn('the settings in the copy cannot be read', { error }))
+    live.reload(reader).catch((error: unknown) => log.warn('could not read the settings in the copy', { error }))
   })
   const limited = {
     get rateLimit() {

@@ -1,6 +1,6 @@
 /**
- * Takes off the content codings of a client or another server, piece by piece (RFC 9110, 8.4). A kilobyte may stand
- * for gigabytes: no more of it is decoded than is asked for.
+ * Decodes compressed bodies of clients and other servers piece by piece (RFC 9110, 8.4). A kilobyte may decompress to
+ * gigabytes, so no more is decoded than the reader asks for.
  */
 import { Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
@@ -15,7 +15,7 @@ const decoders: Record<string, () => Transform> = {
   br: createBrotliDecompress,
 }
 
-/** The codings that a `Content-Encoding` names, in the order in which they were applied. */
+/** Returns the codings that a `Content-Encoding` names, in the order in which they were applied. */
 export const codingsIn = (header: string | null): string[] =>
   (header ?? '')
     .split(',')
@@ -27,7 +27,7 @@ export const isKnownCoding = (coding: string): boolean => Object.hasOwn(decoders
 /** Thrown if the bytes do not match their coding. */
 export class Miscoded extends Error {}
 
-/** The body without its codings, all of which must be known. Throws `Miscoded`, or what the body throws. */
+/** Decodes a body, all of whose codings must be known. Throws `Miscoded`, or what the body throws. */
 export async function* decoded(
   body: AsyncIterable<Uint8Array>,
   codings: readonly string[],

@@ -1,21 +1,21 @@
 /**
- * Long responses for clients that may be slow: they wait in a queue that spills into a file. The runtime would keep all
- * of a response in memory until its client has taken it, and a client may ask for many.
+ * Long responses wait for slow clients in a queue that spills into a file. The runtime would keep a whole response in
+ * memory until its client has read it, and one client may request many.
  */
 import { perContext, type Context } from '../platform/context.ts'
 import { SpillQueue, SpillRoom } from '../platform/files/spill-queue.ts'
 import type { Client } from '../base/fair-queue.ts'
 
-/** A shorter text is kept in memory: pages of records and most records are. */
+/** Shorter texts stay in memory, as nearly all records and pages do. */
 export const LONG_CHARS = 256 * 1024
-/** Beyond that, responses of those who have most of it break off. */
+/** Beyond this, responses of the clients that use most of it are aborted. */
 const maxQueued = { memoryBytes: 32 * 1024 ** 2, fileBytes: 1024 ** 3 }
-/** The runtime keeps a piece that its client has not taken. */
+/** Size of the pieces that are passed to the runtime, which keeps one in memory until the client has read it. */
 const PIECE_BYTES = 64 * 1024
 
 const rooms = perContext(() => new SpillRoom(maxQueued))
 
-/** The response, whose body is read at once and sent at the speed of the client. */
+/** Returns the response with a body that is read at once, and sent at the speed of the client. */
 export function queued(exchange: { ctx: Context; client: Client }, response: Response): Response {
   const { body, status, headers } = response
   if (body === null) return response

@@ -11,7 +11,7 @@ import { exitCodes, type Command, type ExitCode, type Terminal } from '../comman
 import { devOption, loadOrExplain } from '../configuration.ts'
 import { runServer } from './run-server.ts'
 
-/** Until it is tried again to read the lease. */
+/** Pause before reading the lease again. */
 const LOOK_AGAIN_MILLIS = 1000
 /** The lease is renewed this many times while it is valid. */
 const RENEWALS = 3
@@ -21,15 +21,15 @@ export const followCommand: Command = {
   details: `Runs with the configuration of the other machine, and a data directory of its own. Copies the database from the
 continuous backup (backup.continuous, or --from), and applies what the other machine sends there.
 
-Takes over when "holdfast promote" says so. With backup.takeover_secs it also takes over when the other machine has not
-renewed its lease for that time and a quarter more. It then runs the server, as "holdfast serve" does. The other machine
+Takes over on "holdfast promote". With backup.takeover_secs it also takes over if the other machine has not renewed its
+lease for that time and a quarter more. It then runs the server, as "holdfast serve" does. The other machine
 acknowledges nothing from then on, and stops as soon as it notices.
 
-If this machine is the one that serves, it starts the server at once. So both machines can run this command, and the one
-that was replaced follows when it is back. Its database is renamed, to a name that ends in .superseded.
+If this machine is the one that serves, the command starts the server at once. So both machines can run it, and a machine
+that was replaced follows when it is back. Its former database is renamed to a name that ends in .superseded.
 
 While it follows, all requests are answered with 503, and /readyz says how far the copy is behind. With --answer-reads
-it answers public reads from the copy, and the Age header of an answer says by how many seconds it may be behind.`,
+it answers public reads from the copy, and the Age header of a response says how many seconds old it may be.`,
   options: {
     from: { value: 'PLACE', doc: 'A folder, or s3://bucket/prefix. Default: backup.continuous.' },
     'answer-reads': { doc: 'Answer public reads from the copy.' },
@@ -49,14 +49,14 @@ it answers public reads from the copy, and the Age header of an answer says by h
   },
 }
 
-/** Whether this machine serves. Waits for the destination, which says so. */
+/** Returns whether this machine serves. Waits until the destination can be read. */
 async function untilKnown(config: Config): Promise<boolean> {
   for (let isTold = false; ; isTold = true)
     try {
       return await mayServe(config)
     } catch (error) {
       if (error instanceof OperatorError || (error instanceof BucketRefusal && !error.isPassing)) throw error
-      if (!isTold) processLog(config).warn('the continuous backup cannot be read: trying again', { error })
+      if (!isTold) processLog(config).warn('could not read the continuous backup; will retry', { error })
       await Bun.sleep(LOOK_AGAIN_MILLIS)
     }
 }

@@ -9,13 +9,13 @@ import { commandLog, configured } from '../configuration.ts'
 const SERVES = 'this machine is the one that serves'
 
 export const promoteCommand = configured({
-  summary: 'Let this machine, which follows another one, take over from it.',
+  summary: 'Take over from the machine that this one follows.',
   details: `Run it on the machine that runs "holdfast follow". That machine takes over within seconds, and serves.
 
 If "holdfast follow" does not run, this command brings the copy up to date and takes over itself. Then start the server,
 with "holdfast follow" or "holdfast serve".
 
-The other machine may be running or not: it acknowledges no write from then on. With backup.continuous_promise = "sync",
+Whether the other machine is running or not, it acknowledges no write from then on. With backup.continuous_promise = "sync",
 no write that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
   async run({ config, terminal, options }) {
     makeDataDirectory(config)
@@ -30,7 +30,7 @@ no write that it has acknowledged is lost. With "async", what it had not sent ye
         return exitCodes.ok
       }
       await Following.ask(config)
-      terminal.out('the machine that follows was told to take over')
+      terminal.out('requested: the running "holdfast follow" takes over now')
       return exitCodes.ok
     }
     try {

@@ -2,8 +2,8 @@
  * Reads a copy of a database whose pages are replaced in place: `change` is the only way in which it may change.
  *
  * A change waits until the reads that need one state have ended, and takes place within one turn of the event loop, so
- * that no statement sees a part of it. SQLite does not notice it. So each state has a connection of its own, which
- * takes the file for one that never changes, and is opened when it is first needed.
+ * that no statement sees a part of it. SQLite does not notice the change. So each state gets a connection of its own,
+ * opened on first use, which treats the file as immutable.
  */
 import { constants, Database as Connection } from 'bun:sqlite'
 import { pathToFileURL } from 'node:url'
@@ -12,11 +12,11 @@ import type { Database, DatabaseCounters, Reader, Sql } from './database.ts'
 import { onlyHere } from './reader-database.ts'
 import { Prepared } from './sqlite.ts'
 
-/** How long a change waits for those who read. They fail after that. */
+/** How long a change waits for reads that need one state. After that, they fail. */
 const MAX_HOLD_MILLIS = 5000
 /**
- * The part of the time in which changes may wait. Otherwise, with reads that never end, the copy would have one change
- * in five seconds, and fall behind.
+ * Changes may wait for reads during this part of the time. Without this limit, endless reads would let one change
+ * through every five seconds, and the copy would fall behind.
  */
 const HELD_PART = 1 / 2
 
@@ -29,12 +29,12 @@ export class CopyDatabase {
   #connection: Prepared | null = null
   /** Another number for each state. */
   #state = 0
-  /** How many need the present state to stay. */
+  /** Number of reads that need the present state. */
   #users = 0
   #onUnused: () => void = () => {}
-  /** Resolves once the change that waits has been made. */
+  /** Resolves once the pending change has been made. */
   #change: Promise<void> | null = null
-  /** How long the next change may wait, as of an instant. */
+  /** How long the next change may wait, as of `at`. */
   #mayHold: { millis: number; at: number }
 
   /** `onOpened` is called when a state is read for the first time. */
@@ -55,7 +55,7 @@ export class CopyDatabase {
     this.#isWhole = true
   }
 
-  /** Read nothing from now on. Whatever still reads fails. */
+  /** Read nothing from now on. Reads in progress fail. */
   end(): void {
     this.#path = null
     this.#leave()

@@ -352,8 +352,8 @@ export async function* inPages<Place, Row extends Place>(
 }
 
 /**
- * As `inPages`, for rows of any size: a page has at most `most.bytes`, which a single row may exceed. `next.bytes`
- * returns those of the next rows, which databases know without reading the values.
+ * As `inPages`, for rows of any size: a page has at most `most.bytes`, unless a single row is larger. `next.bytes`
+ * returns the size of the next rows, which the database knows without reading the values.
  */
 export async function* inBoundedPages<Place, Row extends Place>(
   most: { rows: number; bytes: number },

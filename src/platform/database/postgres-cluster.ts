@@ -29,9 +29,12 @@ import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
 
-/** Of the session. */
+/** Settings of the session that holds the leases. */
 const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: idleSessionMillis, lock_timeout: 5000 })
-/** For `autocommit` and notifications. Each statement is short, and requests wait for some of them. */
+/**
+ * Connections for `autocommit` and for sending notifications. The statements are short, and requests wait for some of
+ * them.
+ */
 const AUTOCOMMIT_CONNECTIONS = 2
 const autocommitSettings = { statement_timeout: 5000 }
 /** Between tries to take a lease, and to listen. */
@@ -52,7 +55,7 @@ export const applicationOf = (node: string): string => `holdfast ${node}`
 
 export class PostgresCluster implements Cluster {
   readonly #session: SupervisedPool
-  /** Notifications are received on a connection for nothing else, which the driver opens again if it is lost. */
+  /** Receives notifications, on a connection that does nothing else and that the driver reopens if it is lost. */
   readonly #listener: SupervisedPool
   /** Aborts when nothing is received on the pool that listens. */
   #listening = new AbortController()
@@ -218,7 +221,7 @@ export class PostgresCluster implements Cluster {
   async #send(): Promise<boolean> {
     const channels = [...this.#due]
     this.#due.clear()
-    // Listeners look from time to time, and whenever their connection was lost.
+    // A lost notification does no harm: listeners also poll, and check whenever their connection was lost.
     await this.#autocommit
       .use((pool) =>
         pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [pool.array(channels, 'TEXT')]),

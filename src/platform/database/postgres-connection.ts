@@ -194,7 +194,8 @@ export class PostgresWriter {
 
   async #settle(connection: ReservedSQL): Promise<boolean> {
     const [before, made, refused] = [0, 1, 2].map((more) => BigInt(this.#commits + more)) as [bigint, bigint, bigint]
-    // Waits for the transaction if it has not ended. Afterwards, there is no such mark.
+    // Mark the transaction as refused. This waits for the transaction if it has not ended; if it committed, the mark is
+    // no longer `before`.
     const { count } = await connection.unsafe('UPDATE commit_mark SET mark = $3 WHERE writer = $1 AND mark = $2', [
       this.#id,
       before,
@@ -207,7 +208,8 @@ export class PostgresWriter {
       this.#mark.made()
       return true
     }
-    // Marked now, or by a look before this one, whose answer was lost.
+    // Neither committed nor marked as refused, now or by an earlier attempt whose response was lost: a change is
+    // missing.
     if (count === 0 && !(await isAt(refused))) throw this.state.history.end(changeMissing())
     this.#commits += 2
     return false

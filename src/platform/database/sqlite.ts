@@ -53,9 +53,12 @@ const CHECKPOINT_FRAMES = 8000
 const LAST_FRAMES = 500
 /** When a reader was in the way, the next checkpoint begins after this many frames. */
 const RETRY_FRAMES = 1000
-/** At this many WAL frames, writers wait for each checkpoint, and snapshots that are to begin wait for a whole one. */
+/**
+ * At this many WAL frames, writers wait for each checkpoint, and new snapshots wait until a checkpoint has copied the
+ * whole log.
+ */
 const MAX_LOG_FRAMES = 24_000
-/** How long a snapshot waits for that. One that has begun before may keep it from becoming whole for longer. */
+/** How long a new snapshot waits for that. An earlier snapshot that is still open may prevent it for longer. */
 const COPY_WAIT_MILLIS = 5000
 /** Prepared statements kept per connection; the oldest is dropped first. */
 const MAX_STATEMENTS = 400
@@ -388,7 +391,7 @@ class Snapshots {
 
   constructor(readonly open: () => Prepared) {}
 
-  /** With a snapshot that is in use. */
+  /** Run `work` on a snapshot that is already in use. */
   async share<T>(snapshot: Snapshot, work: (reader: Reader) => Promise<T>): Promise<T> {
     snapshot.users++
     try {
@@ -500,7 +503,7 @@ class WriterQueue {
   #end: { error: unknown } | null = null
   #isLogLong = false
   #isLogFull = false
-  /** Begin the snapshots that wait until the log has been copied. */
+  /** Callbacks that begin the snapshots waiting until the log has been copied. */
   readonly #beginnings = new Set<() => void>()
   /** What the checkpoint that is running, or the last one, copies unless a reader needs the state before. */
   #framesToCopy = 0
@@ -576,9 +579,9 @@ class WriterQueue {
   }
 
   /**
-   * Begins a snapshot of the newest state that readers see. While the log is full, it begins when all of the log has
-   * been copied: it then reads the file of the database, and the log can start over beside it. If one snapshot followed
-   * another, the log would otherwise grow until the last of them.
+   * Begin a snapshot of the newest state that readers see. While the log is full, this first waits until all of it has
+   * been copied: the snapshot then reads the database file only, and the log can start over. Otherwise, overlapping
+   * snapshots would let the log grow until the last of them ended.
    */
   async beginSnapshot(): Promise<Snapshot> {
     const begun = this.#isLogFull && this.shown === null ? await this.#onceCopied() : null
@@ -587,14 +590,14 @@ class WriterQueue {
     return this.#enterSnapshot()
   }
 
-  /** Without a gate, call it while no commit is on its way to the disk. */
+  /** Without a gate, call it only while no commit is being flushed. */
   #enterSnapshot(): Snapshot {
     if (this.shown === null) return this.snapshots.enter(this.version)
     this.shown.users++
     return this.shown
   }
 
-  /** Returns a snapshot that was begun between two groups; null if the log cannot be copied for too long. */
+  /** Returns a snapshot that was begun between two groups; null if copying the log takes too long. */
   async #onceCopied(): Promise<Snapshot | null> {
     const { promise, resolve } = Promise.withResolvers<Snapshot | null>()
     const begin = () => resolve(this.#enterSnapshot())
@@ -603,7 +606,7 @@ class WriterQueue {
     }
     this.#beginnings.add(begin)
     const timer = setTimeout(giveUp, COPY_WAIT_MILLIS)
-    // Without other commits, this one ends at such a moment.
+    // An empty commit, so that a group ends even if there are no other commits.
     this.enter(async () => {}).catch(giveUp)
     return promise.finally(() => clearTimeout(timer))
   }
@@ -660,7 +663,8 @@ class WriterQueue {
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
         if (size === 1 && !outcome.ok) {
           if (!this.follower?.gate || isDiskFault(outcome.error)) throw outcome.error
-          // A refusal passes the gate, as a commit without changes does: this state may be no longer the newest.
+          // A refusal passes the gate, as a commit without changes does: it may rest on a state that is no longer the
+          // newest.
           writer.command('ROLLBACK')
           writer.command('BEGIN IMMEDIATE')
           break

@@ -26,6 +26,6 @@ export async function* whileRoom(chunks: AsyncIterable<Uint8Array>, folder: stri
     unchecked += chunk.length
     if (unchecked < CHECKED_BYTES) continue
     unchecked = 0
-    if (!(await hasRoomFor(folder, 0))) throw new NoRoom('the disk has no more than its reserve')
+    if (!(await hasRoomFor(folder, 0))) throw new NoRoom('the disk has only its reserve left')
   }
 }

@@ -8,8 +8,8 @@
  * and the certificate. So a name that changes its address between check and use (DNS rebinding) gains nothing.
  *
  * Redirects are followed only if the caller asks for it, and each hop is checked like the first. Time and size are
- * bounded. Bodies are decoded here, because the client would decode all that has arrived at once: of a kilobyte, that
- * may be gigabytes.
+ * bounded. Bodies are decoded here piece by piece. The runtime would decode everything that has arrived at once, and a
+ * kilobyte may decompress to gigabytes.
  *
  * Development and tests also permit loopback addresses, and plain http to them, and nothing else.
  */
@@ -82,7 +82,7 @@ const arrivedBodies = new WeakMap<Response, ArrayBuffer>()
 /** Returns the body of a response to a `raw` request if it has been read already; else null. */
 export const arrivedBody = (response: Response): ArrayBuffer | null => arrivedBodies.get(response) ?? null
 
-/** Give up the body of a response that is of no use. */
+/** Discard the body of a response, if it has not been read. */
 export async function discardBody(response: Response): Promise<void> {
   if (arrivedBody(response) === null) await response.body?.cancel()
 }
@@ -327,13 +327,13 @@ async function boundedResponse(response: Response, request: BoundedRequest, life
   return new Response(boundedBody(codings.length > 0 ? decodedPieces(pieces, codings) : pieces, request, life), init)
 }
 
-/** A body as it is read, piece by piece. */
+/** Reads a body piece by piece. */
 interface Pieces {
   read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
   cancel(reason?: unknown): Promise<void>
 }
 
-/** The pieces of a body without its codings. */
+/** Returns the decoded pieces of a body. */
 function decodedPieces(pieces: Pieces, codings: readonly string[]): Pieces {
   const coded = async function* () {
     for (let piece = await pieces.read(); piece.value !== undefined; piece = await pieces.read()) yield piece.value
@@ -345,7 +345,7 @@ function decodedPieces(pieces: Pieces, codings: readonly string[]): Pieces {
       return { done, value: value ?? undefined }
     },
     async cancel(reason) {
-      // First what `plain` may be waiting for.
+      // Cancel the source first: `plain` may be waiting for it.
       await pieces.cancel(reason)
       await plain.return(undefined)
     },

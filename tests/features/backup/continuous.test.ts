@@ -395,7 +395,7 @@ test('a full spool ends the chain, and another one begins once the destination i
   await sent(pds)
   bucket.fault = 503
   const written: string[] = []
-  const isFull = () => pds.log.some(({ message }) => message.includes('continuous backup begins again'))
+  const isFull = () => pds.log.some(({ message }) => message.includes('continuous backup interrupted'))
   const incompressible = () => Array.from({ length: 2000 }, () => crypto.randomUUID()).join('')
   while (!isFull()) written.push(await post(alice, incompressible()))
   written.push(await post(alice, 'after it was full'))

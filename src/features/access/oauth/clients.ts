@@ -70,7 +70,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   const { clientDocumentUrl, discoverableClient } = await validation()
   if (clientDocumentUrl(clientId) === null)
     return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
-  // People know an app by the host of its id. A document on this host would be one that a user uploaded here.
+  // Users recognise an app by the host of its id. A document on this host would be one that a user has uploaded.
   if (isOwnHost(ctx.config, new URL(clientId).hostname))
     return { ok: false, reason: 'an app cannot be on the host of this server' }
   const now = ctx.clock.now()
@@ -84,7 +84,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))
 }
 
-/** By its present or a former name, which may end in the dot of the root. */
+/** Whether the host is this server, by its present or a former name. A fully qualified name may end in a dot. */
 const isOwnHost = ({ publicUrl, formerUrls }: Context['config'], hostname: string): boolean =>
   [publicUrl, ...formerUrls].some((url) => new URL(url).hostname === hostname.replace(/\.$/, ''))
 

@@ -7,7 +7,7 @@ import { blobCids } from '../../../protocol/data-model.ts'
 import { recordUri, type Did } from '../../../protocol/identifiers.ts'
 import { recordsOf } from '../repo/repo.ts'
 
-/** Records read at once. One may have a megabyte. */
+/** Records read at once. A single one may have a megabyte. */
 const PAGE_RECORDS = 50
 /** Bytes of records that are decoded in one turn of the event loop. */
 const TURN_BYTES = 512 * 1024

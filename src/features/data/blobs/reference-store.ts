@@ -26,8 +26,8 @@ export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: r
 }
 
 /**
- * Insert many references, of any CIDs, with one statement each. Before a statement with many rows, SQLite saves every
- * page that it will change, which is one for each row here.
+ * Insert many references, of any CIDs, with one statement each. For a statement with many rows, SQLite first saves
+ * every page that the statement changes, which here is one for each row.
  */
 export async function addReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
   const insert = ({ record, cid }: ReferenceRow) =>

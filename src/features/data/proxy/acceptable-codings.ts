@@ -29,7 +29,7 @@ export function acceptableCodings(acceptEncoding: string | null): string {
   return answer
 }
 
-/** Clients send a handful of headers. */
+/** Memo: clients send only a handful of different headers. */
 const answers = new BoundedCache<string>(100)
 const MAX_KEPT_CHARS = 200
 

@@ -162,7 +162,8 @@ async function tokenOf(
     lxm: lxm ?? nsid!,
     appeals,
     revalidation: revalidationOf(ctx, caller),
-    // A service that passes the token on to another one would not say so if that one refused it.
+    // Not for a token with another audience: the service passes it on, and its response may not show that the audience
+    // refused it.
     mayKeep: isQuery && aud === service.did && isConfigured(ctx.config, service),
   })
 }

@@ -2,11 +2,11 @@
  * Service tokens, which authenticate an account to another service.
  *
  * Signing a token costs as much as any other part of a forwarded request. A token for a query to a configured service
- * is therefore kept for half a minute and presented again, for the same account, service and method only. Whether the
- * account and the caller may have one is checked for each request.
+ * is therefore kept for half a minute and presented again, for the same account, service and method only. Account and
+ * caller are checked for each request nevertheless.
  *
- * A service may accept the number of a token (`jti`) only once. If one refuses a token that several requests had, and
- * accepts a new one, it gets a new token for each request of the next hour.
+ * A service may accept the id of a token (`jti`) only once. If a service refuses a reused token and accepts a new one,
+ * it gets a new token for each request of the next hour.
  *
  * Source: atproto "HTTP API (XRPC)", "Inter-Service Authentication (JWT)".
  */
@@ -22,9 +22,9 @@ import { refuseMissing, refuseTakendown } from '../../identity/accounts/accounts
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 
 const TTL_SECS = 60
-/** How long a token is presented. What remains of its life is for slow requests, and for clocks that are ahead. */
+/** How long a token is reused. The rest of its life allows for slow requests and for clocks that are ahead. */
 const KEPT_SECS = 30
-/** Characters of the tokens that are kept, with their keys; one has 500. */
+/** Total characters of the kept tokens with their cache keys. One has about 500. */
 const MAX_KEPT_CHARS = 4 * 1024 ** 2
 const PRESENTED_ONCE_MILLIS = HOUR_MILLIS
 
@@ -37,16 +37,16 @@ export interface TokenSubject {
   appeals?: boolean
   /** Revalidates the caller. */
   revalidation: Revalidation | null
-  /** Whether the token may have been presented before, and may be again: to services that the operator configured. */
+  /** Whether the token may be reused: for services that the operator configured. */
   mayKeep: boolean
 }
 
 export interface UpstreamToken {
   readonly text: string
   readonly aud: Did
-  /** Requests that have got it. */
+  /** Number of requests that were given it. */
   requests: number
-  /** Whether the service has refused it after several requests had got it: it is presented no more. */
+  /** Whether the service has refused it as a reused token. It is not used again. */
   isRefused: boolean
 }
 
@@ -60,13 +60,16 @@ const keptTokens = perContext(
   () => new BoundedCache<KeptToken>(MAX_KEPT_CHARS, (subject, { text }) => subject.length + text.length),
 )
 
-/** Until when services that accept a token once get no kept ones, on the monotonic clock. */
+/**
+ * Services that accept a token only once, each with the time until which it gets no reused ones, on the monotonic
+ * clock.
+ */
 const acceptingOnce = perContext(() => new Map<Did, Millis>())
 
 /**
  * Returns a token for one service and one method, signed with the account's signing key and valid for at least half a
- * minute. Throws `AccountNotFound` if the account is gone, `AccountTakedown` if it was taken down and `appeals` is not
- * set, and the refusal of a caller whose access has ended.
+ * minute. Throws `AccountNotFound` if there is no such account, `AccountTakedown` if it was taken down and `appeals` is
+ * not set, and the refusal of a caller whose access has ended.
  */
 export async function upstreamToken(ctx: Context, subject: TokenSubject): Promise<UpstreamToken> {
   const { iss, aud, lxm, appeals = false, revalidation } = subject
@@ -92,7 +95,7 @@ export async function upstreamToken(ctx: Context, subject: TokenSubject): Promis
   return token
 }
 
-/** Note that a service has refused a token that several requests had got, and accepted a new one. */
+/** Note that a service has refused a reused token and accepted a new one. */
 export function noteAcceptsOnce(ctx: Context, aud: Did): void {
   acceptingOnce(ctx).set(aud, ctx.clock.monotonic() + PRESENTED_ONCE_MILLIS)
 }

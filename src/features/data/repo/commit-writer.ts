@@ -103,7 +103,7 @@ export async function applyCommit(
   if (!built.ok) throw commitRefusal(built)
 
   const now = ctx.clock.now()
-  // PostgreSQL has no pages to save.
+  // On SQLite, the cost of a commit is the pages that it changes; on PostgreSQL, the bytes.
   const countsPages = ctx.db.cluster === null
   const change = { rev, created: built.nodes, removed: built.removedNodes }
   const fresh = await changeNodes(tx, nodes, change, { countsPages })

@@ -14,12 +14,13 @@ const CHUNK_BYTES = 192 * 1024
 const FIRST_ROWS = 64
 const MAX_ROWS = 512
 /**
- * Large blocks may follow many small ones. A chunk is read at once if all of its blocks are small, which most are, and
- * is measured before otherwise: a longer one is not read, unless it is a single row.
+ * Large blocks may follow many small ones, so the size of a chunk cannot be guessed. If all of its blocks are small, as
+ * in most, it is read at once. Otherwise it is measured first, and a chunk above the limit is split, down to a single
+ * row.
  */
 const SMALL_BLOCK_BYTES = 8 * 1024
 const MAX_CHUNK_BYTES = 1024 ** 2
-/** More than a value of a database can have. */
+/** More than a database value can have. */
 const ANY_BYTES = 2 ** 31 - 1
 
 /**
@@ -60,11 +61,11 @@ export interface KeyedBlocks<Key> {
   last: Key
   /** The key `count` rows behind another; null if there are fewer rows. */
   keyAfter(after: Key, count: number): Promise<Key | null>
-  /** The bytes of the blocks after the first key, up to and including the second. */
+  /** Total bytes of the blocks after the first key, up to and including the second. */
   bytesIn(after: Key, upTo: Key): Promise<number>
   /**
-   * The framed rows after the first key, up to and including the second; null if there are none. Blocks of more than
-   * `maxBytes` are left out, and `rows` says how many are not.
+   * The framed rows after the first key, up to and including the second; null if there are none. Leaves out blocks of
+   * more than `maxBytes`; `rows` counts the others.
    */
   framed(after: Key, upTo: Key, maxBytes: number): Promise<{ sections: Uint8Array | null; rows: number }>
 }
@@ -82,7 +83,7 @@ export async function* framedChunks<Key>({
     const end = await keyAfter(after, rows)
     const upTo = end ?? last
     let chunk = end === null ? null : await framed(after, end, SMALL_BLOCK_BYTES)
-    // Blocks were left out, or these are the last rows, whose number is not known.
+    // Large blocks were left out, or these are the last rows, whose number is unknown.
     if (chunk === null || chunk.rows < rows) {
       const bytes = await bytesIn(after, upTo)
       if (bytes > MAX_CHUNK_BYTES && rows > 1) {

@@ -28,13 +28,13 @@ const MAX_FRESH_BYTES = 12_000
 /** Room that few fresh nodes leave to those of later commits. */
 const ROOM_BYTES = 1000
 /**
- * The same on PostgreSQL, whose log has every byte of the row again, on whichever pages: a node that the next commit
- * does not replace moves out soon.
+ * The same on PostgreSQL. Its log contains every byte of the row with each commit, so nodes that the next commit does
+ * not replace are moved out early.
  */
 const LOGGED_ROOM_BYTES = 300
 /** Nodes in `repo_node` that a commit at the place of the one before it removes, at most. */
 const MAX_NEWLY_STALE = 1
-/** Nodes read at once, and bytes of them. */
+/** Most nodes, and bytes, read at once. */
 const PAGE = 500
 const PAGE_BYTES = 4 * 1024 ** 2
 /** Sorts after every CID: their first byte is the version, 1. */
@@ -176,7 +176,7 @@ export class StoredNodes {
 
 /**
  * Store the nodes that a commit creates and removes. Returns the packed nodes to store in the row of the repository.
- * `countsPages`: rewriting it costs pages, as on SQLite, and not bytes.
+ * `countsPages`: rewriting the row costs pages, as on SQLite, instead of bytes.
  */
 export async function changeNodes(
   tx: Tx,
@@ -199,7 +199,7 @@ export async function changeNodes(
   return (keepsOwn ? next.only(change.rev) : FreshNodes.none).packed
 }
 
-/** Most bytes of fresh nodes after a commit whose own have `ownBytes`. */
+/** Returns the most bytes that fresh nodes may have after a commit whose own nodes have `ownBytes`. */
 function fewBytes(ownBytes: number, countsPages: boolean): number {
   if (!countsPages) return ownBytes + LOGGED_ROOM_BYTES
   return ownBytes + ROOM_BYTES <= FEW_FRESH_BYTES ? FEW_FRESH_BYTES : MAX_FRESH_BYTES

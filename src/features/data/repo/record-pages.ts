@@ -45,7 +45,8 @@ export async function recordPage(ctx: Context, did: Did, range: RecordRange): Pr
 
 async function pageText(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
   const items = await itemsOf(ctx, did, range)
-  // Piece by piece, which the runtime copies once, when the text is complete. Texts of records would be copied twice.
+  // Append piece by piece: the runtime then copies each text once, when the page is complete. Building each item first
+  // would copy it twice.
   let page = '{"records":['
   let beginning = `{"uri":"at://${did}/`
   for (const { path, text } of items) {

@@ -254,7 +254,7 @@ export async function listAllRecords(
 
 /** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */
 export const LAST_PATH = '~'
-/** Records read at once, and bytes of them. */
+/** Most records, and bytes, read at once. */
 const pageBounds = { rows: 500, bytes: 4 * 1024 ** 2 }
 
 const framedValues = framedBlocks(sql`value`)
@@ -351,12 +351,12 @@ export async function findBlocksLeftOut(reader: Reader, repoId: number, cids: re
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
 
-/** Repositories have a few dozen. */
+/** Ordinary repositories have a few dozen. */
 const MAX_COLLECTIONS = 2000
 
 /**
- * Collections that have records, sorted; the first 2000, if an account has made up more. The query takes one index step
- * per collection: from its first path to the first path after it.
+ * Collections that have records, sorted; the first 2000 if there are more. The query takes one index step per
+ * collection: from its first path to the first path after it.
  */
 export async function listCollections(reader: Reader, did: Did): Promise<string[]> {
   const rows = await reader.all<{ collection: string }>(sql`

@@ -42,7 +42,7 @@ export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | nul
   return row && headOf(row)
 }
 
-/** Where a repository stands, without its blocks. */
+/** Returns the id and the revision of a repository, without reading its blocks. */
 export const findRevision = (reader: Reader, did: Did): Promise<Pick<RepoHead, 'id' | 'rev'> | null> =>
   reader.get(sql`SELECT id, rev FROM repo WHERE did = ${did}`)
 

@@ -106,7 +106,7 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
 /** Records written after a revision, oldest commit first. */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
   const repo = await findRevision(reader, did)
-  // Mostly there are none, and the revision tells so.
+  // Usually there are none, which the revision of the repository shows.
   if (repo === null || repo.rev <= rev) return []
   return listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
 }

@@ -23,11 +23,14 @@ import { decodeNode, decodeRoot, type MstNode } from '../../../protocol/mst-node
 import type { StoredNodes } from './node-store.ts'
 
 /**
- * Decoded nodes cached between commits, for all repositories together, in bytes: about 40,000. Most take 1.5 KiB, and
- * those of chosen keys up to 12 MiB.
+ * Bytes of decoded nodes cached between commits, for all repositories together: room for about 40,000. Most take 1.5
+ * KiB, but with record keys chosen for it, one can take 12 MiB.
  */
 const MAX_CACHED_BYTES = 64 * 1024 ** 2
-/** What a node takes, and each of its entries beside its key, which is in its block too. */
+/**
+ * Memory of a node, and of each of its entries without its key. A key is in memory twice: in the entry and in the
+ * block.
+ */
 const NODE_BYTES = 200
 const ENTRY_BYTES = 300
 
@@ -35,14 +38,14 @@ const ENTRY_BYTES = 300
 const MAX_MISSING_NODES = 64
 
 /**
- * Nodes that a commit reads at once, and bytes of them in all, beside those in memory. Nearly all of these nodes are
- * written again, and a commit that writes more than two megabytes is refused anyway. Keys can be chosen so that each
- * node has as many.
+ * Most nodes that a commit reads at once, and most bytes that it reads in all; cached nodes do not count. A commit
+ * rewrites nearly all nodes that it reads, and more than two megabytes of those are refused anyway. With record keys
+ * chosen for it, a single node can have that many.
  */
 const LOADED_AT_ONCE = 64
 const MAX_LOADED_BYTES = 16 * 1024 ** 2
 
-/** A commit reads more bytes of nodes than it could write. */
+/** Thrown if a commit would read more bytes of nodes than it could write. */
 class LoadedTooMuch extends Error {}
 
 type RecentNodes = BoundedCache<MstNode>
@@ -168,8 +171,8 @@ class LoadedNodes implements NodeCache {
   }
 
   /**
-   * Throws `Malformed` if a node is missing, which means that the tree is damaged, and `LoadedTooMuch` beyond the bytes
-   * that a commit may read.
+   * Throws `Malformed` if a node is missing, which means that the tree is damaged, and `LoadedTooMuch` if the nodes
+   * have more bytes than a commit may read.
    */
   async fetch(cids: readonly Cid[]): Promise<void> {
     const blocks = (this.#blocks ??= new Map())

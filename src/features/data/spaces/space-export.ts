@@ -9,7 +9,7 @@ import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { signedCommit } from './space-reading.ts'
 import { findSpaceRepo, listSpaceEntries, listSpacesOf, spaceRecordsAt } from './space-store.ts'
 
-/** Read at once. A record may have a megabyte. */
+/** Records read at once. A single one may have a megabyte. */
 const PAGE_SPACES = 100
 const PAGE_ENTRIES = 1000
 const PAGE_RECORDS = 25

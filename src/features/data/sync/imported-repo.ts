@@ -23,7 +23,7 @@ const MAX_BLOCKS = 4_000_000
 /** The largest record: somewhat more than a write may send. Decoding it takes up to 40 ms. */
 const MAX_RECORD_BYTES = 1024 ** 2
 /**
- * Bytes of records that an archive may repeat: it has a record once, and its tree may name it at any number of paths,
+ * Most bytes that an archive may add by repetition: it contains a record once, but its tree may name it at many paths,
  * each of which is stored.
  */
 const MAX_REPEATED_BYTES = 64 * 1024 ** 2

@@ -43,8 +43,8 @@ const RETRY_AFTER_SECS = 30
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
 /**
- * Blobs that the records may refer to, each counted in each record. All become references in one transaction, for which
- * other writes wait: some ten microseconds each.
+ * Most references to blobs, a blob counted once for each record. One transaction stores all of them while other writes
+ * wait, some ten microseconds for each.
  */
 const MAX_REFERENCES = 500_000
 /** Relays refuse revisions that are further in the future. */
@@ -132,7 +132,7 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
         unchecked += bytesOf(page.nodes) + bytesOf(page.records.map(({ value }) => ({ bytes: value })))
         if (unchecked >= CHECKED_BYTES) {
           unchecked = 0
-          if (!(await hasRoomFor(ctx.config.dataDir, 0))) throw new NoRoom('the disk has no more than its reserve')
+          if (!(await hasRoomFor(ctx.config.dataDir, 0))) throw new NoRoom('the disk has only its reserve left')
         }
         counts.records += page.records.length
         counts.nodes += page.nodes.length

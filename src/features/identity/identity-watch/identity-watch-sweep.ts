@@ -60,7 +60,7 @@ function passedOver(ctx: Context, did: Did, error: unknown): 'failed' {
   const stop = stops(ctx)
   Object.assign(stop, { did, passes: stop.did === did ? stop.passes + 1 : 1 })
   if (stop.passes < MAX_TRIES || !(error instanceof PlcDirectoryError)) throw error
-  ctx.log.warn('identity passed over', { did, error })
+  ctx.log.warn('identity skipped', { did, error })
   return 'failed'
 }
 

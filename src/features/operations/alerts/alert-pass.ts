@@ -87,7 +87,7 @@ async function lookedAt(ctx: Context, alert: Alert): Promise<Looked[]> {
     )
     return [{ alert, seen, covers: (subject) => node === null || subject === node }]
   } catch (error) {
-    ctx.log.warn('could not look at an alert', { alert: alert.name, error })
+    ctx.log.warn('could not check an alert', { alert: alert.name, error })
     return []
   }
 }

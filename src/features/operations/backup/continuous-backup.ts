@@ -29,7 +29,7 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
   const { page_size: bytes } = (await ctx.db.get<{ page_size: number }>(sql`PRAGMA page_size`))!
   if (bytes !== PAGE_BYTES)
     throw new OperatorError(
-      `backup.continuous needs a database with pages of ${PAGE_BYTES} bytes, and its pages have ${bytes}: stop the server, and use PRAGMA page_size and VACUUM`,
+      `backup.continuous needs a database with pages of ${PAGE_BYTES} bytes, but this one has pages of ${bytes}: stop the server, and change that with PRAGMA page_size and VACUUM`,
     )
   await continueAfterLoss(ctx)
   const sending = await sendContinuously(ctx, logFollowing, continuous)

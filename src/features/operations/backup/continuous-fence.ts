@@ -1,6 +1,6 @@
 /**
- * Ends the part of a chain that another machine has written: the next segment is created under its number, so that the
- * other machine cannot store it, and acknowledges nothing any more.
+ * The fence by which a machine takes a chain over from another one: it creates the next segment itself. The other
+ * machine then cannot store a segment under that number, and acknowledges nothing more.
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Archive } from './archive.ts'
@@ -9,13 +9,13 @@ import { readObject, SegmentReader, segmentOf } from './continuous-reading.ts'
 import { builtAfter, keyOf, type Built, type Source } from './continuous-restoring.ts'
 
 interface Fence {
-  /** Of the lease of the machine that takes over. */
+  /** Epoch in the lease of the machine that takes over. */
   epoch: number
   databasePages: number
   now: Millis
 }
 
-/** A segment without pages after `last`. Returns it, and what the chain has with it. */
+/** Make a segment without pages that follows `last`. Returns it sealed, and the state of the chain with it. */
 export async function sealFence(
   key: Uint8Array,
   chain: string,
@@ -43,7 +43,10 @@ export async function sealFence(
   return { sealed, built: { number, next, digest: digestOf(sealed), at, seq, epoch, promise } }
 }
 
-/** Returns whether the name is that of this content; null if neither this nor another one is there for certain. */
+/**
+ * Create an object, unless there is one of this name. Returns whether the object of this name has this content; null if
+ * it is not certain that there is one.
+ */
 export async function createOrCompare(archive: Archive, name: string, content: Uint8Array): Promise<boolean | null> {
   if (await archive.writeNew(name, content)) return true
   const found = await readObject(archive, name)
@@ -57,15 +60,15 @@ interface LastSegment {
 }
 
 /**
- * The last segment of a chain that has all before it; null if there is none. Throws `OperatorError` if it cannot be
- * read.
+ * Returns the last segment before the first gap of a chain; null if there is none. Throws `OperatorError` if it cannot
+ * be read.
  */
 export async function lastSegmentOf(source: Source, chain: string): Promise<LastSegment | null> {
   const { archive, names } = source
   const last = names.get(chain)?.last ?? 0
   if (last === 0) return null
   const key = await keyOf(source, chain)
-  // The last segment that is listed may follow a gap, and names a segment that does not.
+  // The last listed segment may follow a gap. Its header names a segment before the gap.
   const listed = await segmentOf(archive, key, segmentName(chain, last))
   const known = listed?.header.through ?? last
   let found = known === last ? listed : await segmentOf(archive, key, segmentName(chain, known))
@@ -80,8 +83,8 @@ export async function lastSegmentOf(source: Source, chain: string): Promise<Last
 }
 
 /**
- * Keep the machine that has written this chain from continuing it. Returns what the chain has then, or null if it has
- * no segment. Throws as `lastSegmentOf`.
+ * Keep the machine that has written this chain from continuing it. Returns the state of the chain afterwards; null if
+ * it has no segment. Throws as `lastSegmentOf`.
  */
 export async function endChain(
   source: Source,

@@ -27,13 +27,16 @@ export interface LeaseRecord {
   /** The chain that it continues; empty before there is one. */
   chain: string
   /**
-   * Number of a segment that the chain has: no machine takes over with fewer. Whatever is deleted is below it. Earlier
-   * versions have none.
+   * Number of a segment that the chain has. No machine takes over with a copy that lacks it, and only segments below it
+   * are deleted. Absent in leases of earlier versions.
    */
   through?: number
-  /** `async`: the chain may lack what was acknowledged, whatever its last segment says. Earlier versions have none. */
+  /**
+   * `async`: the chain may lack acknowledged writes, whatever its last segment says. Absent in leases of earlier
+   * versions.
+   */
   promise?: 'async' | 'sync'
-  /** How long it is valid since it was renewed; 0: until another holder takes it. */
+  /** How long a renewal keeps it valid; 0: until another holder takes it. */
   ttlMillis: number
   /** Greater with each renewal, so that no two contents are the same. */
   beat: number
@@ -50,7 +53,7 @@ export interface FoundLease {
 export class Superseded extends OperatorError {
   constructor({ name, at }: LeaseRecord) {
     super(
-      `another machine, ${name}, continues this server (its lease is of ${new Date(at).toISOString()}): follow it with "holdfast follow"`,
+      `another machine, ${name}, continues this server (lease renewed at ${new Date(at).toISOString()}): follow it with "holdfast follow"`,
     )
   }
 }
@@ -126,10 +129,10 @@ export class Lease {
   }
 
   /**
-   * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. Throws `OperatorError` if a
-   * lease that runs out is wanted, or `isTakeover`, and the destination knows no conditions.
+   * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. For a lease that expires, or
+   * a takeover, throws `OperatorError` if the destination does not support conditional requests.
    *
-   * `knownEpoch`: the highest epoch of the chain. An operator may have deleted the lease.
+   * `knownEpoch`: the highest epoch of the chain, which counts if an operator has deleted the lease.
    */
   static async take(
     place: Place,
@@ -188,7 +191,9 @@ export class Lease {
     return holder !== this.record.holder || epoch !== this.record.epoch
   }
 
-  /** What was deleted, or is none, is not the lease of another machine. Returns null if it may be. */
+  /**
+   * Replace a lease that was deleted or damaged. Returns null if there is a valid one, which may be another machine's.
+   */
   async #replaceDamaged(content: Uint8Array): Promise<string | null> {
     const { archive } = this.place
     const found = await archive.tagged(LEASE)
@@ -196,7 +201,7 @@ export class Lease {
     return archive.swap(LEASE, content, found?.tag ?? null)
   }
 
-  /** An earlier try, whose outcome was unknown, may have replaced it. */
+  /** The lease may have changed because an earlier renewal of ours succeeded and its response was lost. */
   async #lookAgain(): Promise<boolean> {
     const found = await readLease(this.place.archive)
     if (found !== null && this.#isOthers(found.record)) return false
@@ -204,7 +209,7 @@ export class Lease {
     throw new Error('the lease was renewed late')
   }
 
-  /** A holder whose request was under way for long has the time since it began. */
+  /** The lease counts from the start of the request that renewed it, however long the request took. */
   #noteRenewal(askedAt: number): void {
     const { ttlMillis } = this.record
     this.#heldUntil = ttlMillis === 0 ? Infinity : askedAt + ttlMillis
@@ -225,7 +230,8 @@ export class LeaseWatch {
       this.#seenAt = this.clock.monotonic()
       return false
     }
-    // Asked after the whole time, so that a watcher that was frozen itself does not take its own absence for another's.
+    // Count only a read that began after the whole time: a watcher that was frozen itself must not take that for the
+    // silence of the holder.
     const { ttlMillis } = found.record
     return ttlMillis > 0 && askedAt - this.#seenAt >= ttlMillis * PATIENCE
   }

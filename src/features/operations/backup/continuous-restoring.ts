@@ -244,13 +244,13 @@ export function apply({ fd }: FileHandle, segment: Segment, { at }: Built): Buil
   return { ...built, at: Math.max(built.at, at) }
 }
 
-/** What a chain has once this is its last segment. */
+/** Returns the state of a chain whose last segment is this one. */
 export function builtAfter({ header, digest }: Segment): Built {
   const { number, at, seq, epoch = 0, promise = 'async' } = header
   return { number, next: numberAfter(header), digest, at, seq, epoch, promise }
 }
 
-/** The newest instant that anything at this destination is of, as far as it can be read; 0 if there is nothing. */
+/** Returns the newest instant of any readable base or last segment at this destination; 0 if there is none. */
 export async function newestInstant(archive: Archive): Promise<Millis> {
   let newest = 0
   for (const [chain, { bases, last }] of await listed(archive)) {

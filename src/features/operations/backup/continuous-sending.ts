@@ -9,8 +9,8 @@
  * With `backup.continuous_promise = "sync"`, each group of commits is a segment, which is sent once the group is on the
  * disk, and acknowledged once the destination has it and all before it (`pass`). Until then no reader sees it. Several
  * are under way at a time. What the database has when the server starts is at the destination before the port opens.
- * Only with the very first base it is otherwise: until that is complete, commits are acknowledged as with `async`.
- * After that the chain does not break: the server stops instead.
+ * The very first base is the exception: until it is complete, commits are acknowledged as with `async`. After that the
+ * chain does not break: the server stops instead.
  */
 import { existsSync } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
@@ -68,23 +68,23 @@ const CHAIN_ID_BYTES = 4
 /** The pause after a failure doubles up to this. */
 const MAX_PAUSE_MILLIS = 30_000
 const FIRST_PAUSE_MILLIS = 200
-/** How long the end of the server waits for the destination. What is left is sent after the next start. */
+/** How long a stopping server waits for the destination. The rest is sent after the next start. */
 const END_MILLIS = 5000
-/** `async`: how long its start waits until the lease says so. */
+/** How long the start of a server under `async` waits until the lease says `async`. */
 const TELLING_MILLIS = 5000
-/** How long it waits for the last request, whose outcome no longer counts. */
+/** How long a stopping server waits for its last request, whose outcome no longer matters. */
 const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
-/** How often a server that was restored looks whether the one before it still lives. */
+/** How often a restored server checks whether its predecessor still renews the lease. */
 const LOOK_MILLIS = 500
-/** `sync`: how long a write waits for the destination before it is told so, and others are refused. */
+/** `sync`: how long a write waits for the destination before it, and all others, are refused. */
 const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
 const MAX_SYNC_PAUSE_MILLIS = 1000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const UNKNOWN = '; the change may still take effect'
 
-/** Where the chain continues if the destination has more of it than was noted. */
+/** Where the chain continues if the destination has more segments than the saved state. */
 interface Later {
   state: ChainState
   /** How many segments of the spool are before that. */
@@ -93,7 +93,7 @@ interface Later {
   numbers: number[]
 }
 
-/** A group that waits for its segment, or for a look at the lease if it changed nothing. */
+/** A group that waits for its segment, or, if it changed nothing, for a check of the lease. */
 interface Passing {
   number: number
   isConfirmed: boolean
@@ -119,16 +119,16 @@ interface Taken {
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
 
-/** The disk is an older state than what was acknowledged. */
+/** The disk has an older state than what was acknowledged. */
 class OlderDatabase extends OperatorError {
   constructor() {
     super(
-      'the continuous backup has writes that this database lacks, which is an older copy: restore them with "holdfast restore --at" in an empty data directory',
+      'this database is an older copy: the continuous backup has writes that this database lacks. Restore them with "holdfast restore --at" into an empty data directory',
     )
   }
 }
 
-/** Resolves before the port opens. Commits are followed from then on, or once the destination has the new chain. */
+/** Resolves before the port opens. Commits are sent from then on, or once the destination has a new chain. */
 export async function sendContinuously(
   ctx: Context,
   following: LogFollowing,
@@ -224,8 +224,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * A machine that takes over has to know that the chain may lack what was acknowledged. A destination that cannot be
-   * reached delays the start only.
+   * Wait until the lease is taken, and says `async`: a machine that takes over has to know that the chain may lack
+   * acknowledged writes. An unreachable destination only delays the start.
    */
   async #tellPromise(): Promise<void> {
     const { clock } = this.ctx
@@ -240,7 +240,9 @@ export class ContinuousSending implements CommitGate {
     this.#hasStarted = true
   }
 
-  /** Resolves once the destination has everything, or if there was never a base there: its first one is being made. */
+  /**
+   * Resolves once the destination has everything, or at once if there was never a base: the first one is being made.
+   */
   async #keepPromise(): Promise<void> {
     const isOver = () => this.#end.signal.aborted
     while (this.#lease === null && !isOver()) {
@@ -259,7 +261,7 @@ export class ContinuousSending implements CommitGate {
     else isFirst = false
     if (isFirst) return
     if (this.#isOlder) throw new OlderDatabase()
-    this.ctx.log.info('the server starts once the continuous backup has everything')
+    this.ctx.log.info('waiting until the continuous backup has everything; the port opens then')
     while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
       if (this.following.abandoned !== null) throw this.following.abandoned
       this.#seal()
@@ -268,7 +270,7 @@ export class ContinuousSending implements CommitGate {
     if (!isOver()) await this.#notePromise(isOver)
   }
 
-  /** No machine takes over by itself unless both the last segment and the lease say so. */
+  /** Write `sync` into the last segment and the lease. Without both, no machine takes over by itself. */
   async #notePromise(isOver: () => boolean): Promise<void> {
     if (this.#state?.promise !== 'sync') await this.#untilDone(isOver, () => this.ctx.db.retryWriting())
     const lease = this.#lease!
@@ -285,15 +287,15 @@ export class ContinuousSending implements CommitGate {
     this.#seal(commit)
     const number = this.#number
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // The place of its own segment in the chain shows that no other machine had taken over. One that is under way may
-    // be there already, and another machine may have come after it.
+    // A group with a segment of its own needs no check of the lease: storing the segment shows that no other machine
+    // has taken over. An earlier segment shows nothing, because a takeover may have followed it.
     const isConfirmed = number > before
     const passing = { number, isConfirmed, resolve, reject, refuse: commit.refuse }
     this.#passing.add(passing)
     if (!isConfirmed) void this.#confirm(passing)
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
     if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
-    // Its group had begun before others were refused.
+    // Writes are being refused, but this group had begun before.
     else if (this.refusal !== null) commit.refuse(unavailable(UNKNOWN))
     try {
       await Promise.all([promise, commit.flushed])
@@ -315,7 +317,7 @@ export class ContinuousSending implements CommitGate {
       if (isConfirmed && number <= this.#sentThrough) resolve()
   }
 
-  /** Another machine may have taken over since the last segment: only the lease shows that. */
+  /** Check the lease, which alone shows whether another machine has taken over since the last segment. */
   async #confirm(passing: Passing): Promise<void> {
     while (this.#passing.has(passing) && !this.#end.signal.aborted)
       try {
@@ -329,18 +331,18 @@ export class ContinuousSending implements CommitGate {
       }
   }
 
-  /** Nothing that waits is acknowledged any more. Readers never see it. */
+  /** Reject all pending groups, for good. Readers never see their writes. */
   #giveUp(): void {
     this.#isOver = true
     this.refusal ??= { error: unavailable(), at: this.ctx.clock.monotonic() }
     for (const { reject } of this.#passing) reject(unavailable(UNKNOWN))
   }
 
-  /** Tell those who wait that the destination takes nothing, and refuse others until it does. */
+  /** Refuse the pending writes, and all others until the destination accepts segments again. */
   #refuse(): void {
     if (this.#passing.size === 0 || !this.#hasStarted) return
     if (this.refusal === null) {
-      this.ctx.log.error('writes are refused: the destination of the continuous backup does not take them')
+      this.ctx.log.error('refusing writes: the destination of the continuous backup does not accept them')
       this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
     }
     for (const { refuse } of this.#passing) refuse(unavailable(UNKNOWN))
@@ -363,9 +365,9 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * What the destination has after the state that was noted: a loss of power may take the newest version of that, and a
-   * segment may have been sent before it was in the spool. Null if that is all. The log of the database proves that it
-   * has the same commits.
+   * Returns what the destination has beyond the saved state, or null if there is nothing. There may be more, because a
+   * power cut can lose the newest saved state, and because a segment may be sent before it is in the spool. The
+   * position in the log proves that the database has the same commits.
    */
   async #laterState(noted: ChainState): Promise<Later | null> {
     const { waiting } = this.#spool
@@ -389,7 +391,8 @@ export class ContinuousSending implements CommitGate {
           const found = await segmentAt(segment.number)
           if (found === null || found.digest === digestOf(own)) continue
           if (found.header.previous !== headerOf(own)?.previous) return
-          // What the process before this one had sent has arrived late, when this one had made another in its place.
+          // A segment that the previous process had sent arrived late, after this process had made another one with its
+          // number.
           later.kept = at
           take(found)
           break
@@ -407,7 +410,7 @@ export class ContinuousSending implements CommitGate {
   /** Continue from what the destination has. */
   async #adopt({ state, kept, numbers }: Later): Promise<void> {
     if (kept === 0) return this.#spool.skip(state)
-    // It may lack some of those before, which are sent again, and so are these.
+    // The destination may lack some of the kept ones. They are sent again, and so are the ones that follow.
     this.#spool.keep(kept)
     let before = state
     for (const number of numbers) {
@@ -440,7 +443,7 @@ export class ContinuousSending implements CommitGate {
     this.#timer ??= setTimeout(() => this.#seal(), this.ctx.config.backup.continuousLagMs / 2)
   }
 
-  /** Put what was committed until now into the spool; what only this commit has added, once that is on the disk. */
+  /** Put all commits until now into the spool, once they are on the disk. */
   #seal(commit: GatedCommit | null = null): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
@@ -449,8 +452,7 @@ export class ContinuousSending implements CommitGate {
     if (follower === null || state === null) return
     const taken = follower.take()
     const since = this.#openSince ?? this.ctx.clock.monotonic()
-    if (follower.isBroken)
-      return this.#break(new ChainBroken('the log of the database started over before it was read'))
+    if (follower.isBroken) return this.#break(new ChainBroken('the write-ahead log restarted before it was read'))
     this.#openSince = null
     if (taken === null) return
     this.#unsealed.push(since)
@@ -459,7 +461,7 @@ export class ContinuousSending implements CommitGate {
     this.#leavesOut = false
     const takenAt = this.ctx.clock.now()
     const flushed = commit?.flushed ?? this.#flushed
-    // An error in the flush is that of the commit, too.
+    // The commit reports an error of the flush itself.
     flushed?.catch(() => undefined)
     void this.#inOrder(async () => {
       if (this.#state === state) await this.#add(state, { number, next, taken, takenAt, since, commit, flushed })
@@ -489,7 +491,7 @@ export class ContinuousSending implements CommitGate {
     }
     const pages = encodePages(taken.pages)
     const sealed = await sealObject(this.#key, header, pages, commit === null ? undefined : MAX_SEALED_HERE_BYTES)
-    // A machine that takes over must not have what a loss of power takes from this one.
+    // Never send what is not flushed here: after a power cut, another machine would have commits that this one lacks.
     await flushed
     const { at, epoch, promise } = header
     Object.assign(state, { number, next, digest: digestOf(sealed), at, epoch, promise, position: taken.position })
@@ -503,10 +505,10 @@ export class ContinuousSending implements CommitGate {
     })
     // The first one of a chain has all that is in the log, and may be larger than the limit.
     if (this.#spool.bytes - sealed.byteLength > config.backup.continuousSpoolBytes)
-      throw new ChainBroken('the destination is out of reach, and backup.continuous_spool_bytes are waiting for it')
+      throw new ChainBroken('the destination is unreachable, and the spool has reached backup.continuous_spool_bytes')
   }
 
-  /** Work on the chain, which waits for all that was begun before. */
+  /** Run work on the chain after all work that was queued before it. */
   #inOrder<T>(work: () => T | Promise<T>): Promise<T> {
     const done = this.#sealing.then(work)
     this.#sealing = done.then(
@@ -522,10 +524,10 @@ export class ContinuousSending implements CommitGate {
     if (this.#isPromised) {
       this.#fault = text
       this.#giveUp()
-      const promise = 'backup.continuous_promise = "sync" can be kept no longer'
+      const promise = 'cannot keep backup.continuous_promise = "sync"'
       return this.following.abandon(new OperatorError(`${promise}: ${text}`, { cause: error }))
     }
-    this.ctx.log.error('continuous backup begins again', { error })
+    this.ctx.log.error('continuous backup interrupted; restarting it with a new base', { error })
     this.#fault = text
     this.#brokenChains++
     this.#openSince ??= this.ctx.clock.monotonic()
@@ -579,7 +581,7 @@ export class ContinuousSending implements CommitGate {
     let found = await readLease(this.#archive)
     if (found !== null && found.record.holder !== former) {
       if (former !== null) throw new Superseded(found.record)
-      // What a restore has made continues, unless the server lives.
+      // A restored server may take the lease, unless its holder still renews it.
       const watch = new LeaseWatch(clock)
       while (found !== null && found.record.ttlMillis > 0) {
         const askedAt = clock.monotonic()
@@ -592,15 +594,17 @@ export class ContinuousSending implements CommitGate {
       }
     }
     const seen = found?.record
-    // A disk that was reset may know of the chain before that one only.
+    // The state of a disk that was reset may name an earlier chain.
     if (seen !== undefined && this.#state !== null && seen.chain !== this.#state.chain && seen.holder === former)
-      await this.#withSource(async (source) => this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq))
+      await this.#withSource(async (source) =>
+        this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq),
+      )
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
       chain,
       through,
-      // What was acknowledged under `async` may not be there yet.
+      // Keep `async` until the destination has everything that was acknowledged under it.
       promise: this.#isSync && seen?.promise === 'sync' ? 'sync' : 'async',
       knownEpoch: this.#state?.epoch ?? 0,
     })
@@ -631,9 +635,9 @@ export class ContinuousSending implements CommitGate {
     return lease.renew(this.#state?.chain === chain ? { through: Math.max(this.#sentThrough, through) } : {})
   }
 
-  /** Another machine has taken over, or nothing keeps it from that: this one acknowledges nothing any more. */
+  /** Acknowledge nothing more: another machine has taken over, or could. */
   #supersede(error: OperatorError): void {
-    this.ctx.log.error('the continuous backup cannot be continued here', { error })
+    this.ctx.log.error('this server may not continue the continuous backup; refusing all writes', { error })
     this.#isSuperseded = true
     this.#fault = error.message
     if (this.#follower !== null) this.#follower.gate = this
@@ -643,7 +647,7 @@ export class ContinuousSending implements CommitGate {
 
   #noteFault(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error)
-    if (this.#fault !== text) this.ctx.log.warn('the continuous backup waits for its destination', { error })
+    if (this.#fault !== text) this.ctx.log.warn('continuous backup delayed; will retry', { error })
     this.#fault = text
   }
 
@@ -686,7 +690,7 @@ export class ContinuousSending implements CommitGate {
     segment.state = 'under way'
     try {
       const content = await this.#spool.read(segment)
-      // A start that does not know of it would make another one under its number.
+      // Wait until the segment is in the spool: otherwise, the next start would make another one with its number.
       if (!this.#isPromised) await segment.written
       await this.#write(segmentName(this.#state!.chain, segment.number), content)
       await segment.written.catch((error: unknown) => this.#noteFault(error))
@@ -694,7 +698,8 @@ export class ContinuousSending implements CommitGate {
     } finally {
       if (segment.state === 'under way') segment.state = 'waiting'
     }
-    // The next start sends it again: another process may use the folder by now.
+    // Leave the spool alone once stopped, because another process may use the folder. The next start sends these
+    // segments again.
     while (!this.#end.signal.aborted && this.#spool.waiting[0]?.state === 'there') {
       this.#sentThrough = this.#spool.waiting[0].number
       const removed = this.#spool.shift()
@@ -718,7 +723,8 @@ export class ContinuousSending implements CommitGate {
     this.#seal()
     await this.#sealing
     await this.#base
-    // A destination that is slower than the writes would get one base after another.
+    // Pause longer each time: if the destination is slower than the writes, chain after chain breaks, and each needs a
+    // base.
     if (this.#brokenChains > 1)
       await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
     const { workFactor, passphrase } = config.backup
@@ -728,7 +734,7 @@ export class ContinuousSending implements CommitGate {
       new Date(clock.now()),
     )
     const formerInstant = await this.#endFormer()
-    // A restore chooses by instants, so they rise across chains, whatever the clock does.
+    // A restore chooses its base by instant, so instants must rise from chain to chain even if the clock is set back.
     const begunAt = Math.max(clock.now(), formerInstant + 1)
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(CHAIN_ID_BYTES))).toString('hex')
     const chain = `${snapshotName(new Date(begunAt))}-${id}`
@@ -765,8 +771,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * If the lease names a chain that this process has not written, as after a restore, keep another machine from
-   * continuing that. Returns the newest instant of all that is at the destination.
+   * If the lease names a chain that this process has not written, as after a restore, end it, so that no other machine
+   * can continue it. Returns the newest instant at the destination.
    */
   async #endFormer(): Promise<Millis> {
     const { chain, epoch } = this.#lease!.record
@@ -780,7 +786,10 @@ export class ContinuousSending implements CommitGate {
     return Math.max(known.at, endedAt, await newestInstant(this.#archive))
   }
 
-  /** Read the destination, if this configuration can: a chain that is damaged keeps no server from another one. */
+  /**
+   * Run `work` on what the destination has. If that is damaged, or encrypted with another key, it is only logged: it
+   * must not keep the server from beginning another chain.
+   */
   async #withSource(work: (source: Source) => Promise<void>): Promise<void> {
     const { config, log } = this.ctx
     try {
@@ -789,11 +798,11 @@ export class ContinuousSending implements CommitGate {
       )
     } catch (error) {
       if (!(error instanceof OperatorError) || error instanceof OlderDatabase) throw error
-      log.warn('the chain before this one cannot be read', { error })
+      log.warn('could not read the previous chain of the continuous backup', { error })
     }
   }
 
-  /** Throws `OlderDatabase` if the event log has not come to this number, which was given. */
+  /** Throws `OlderDatabase` if the event log ends before this number. */
   async #requireNewest(seq = 0): Promise<void> {
     if ((await headSeq(this.ctx.db)) < seq) throw new OlderDatabase()
   }
@@ -813,7 +822,10 @@ export class ContinuousSending implements CommitGate {
       .finally(() => (this.#isMakingBase = false))
   }
 
-  /** After its time, and after as many segments as `async` makes in this time at most: a restore applies them all. */
+  /**
+   * Whether the base is too old, or is followed by more segments than `async` makes in that time: a restore applies all
+   * of them.
+   */
   #isBaseDue(): boolean {
     const { clock, config } = this.ctx
     const { baseAt = null, sinceBase = 0 } = this.#state ?? {}
@@ -847,7 +859,7 @@ export class ContinuousSending implements CommitGate {
     const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
     await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
     if (isOver()) return
-    // Without a lease that runs out, nothing else would show that another machine has begun another chain.
+    // If the lease does not expire, only this renewal shows that another machine has begun a chain.
     await this.#untilDone(isOver, async () => {
       if (!(await this.#renewOnce(this.#lease!)))
         this.#supersede(new Superseded((await readLease(this.#archive))!.record))
@@ -903,7 +915,7 @@ export class ContinuousSending implements CommitGate {
     }
   }
 
-  /** The last commit was made: send it, if the destination takes it soon. */
+  /** Called after the last commit: send it, if the destination accepts it soon. */
   async #finish(): Promise<void> {
     this.#seal()
     await this.#sealing
@@ -923,7 +935,7 @@ export class ContinuousSending implements CommitGate {
     this.#spool.saveNow({ ...state, closed: fileMark(this.#path) })
   }
 
-  /** If commits are followed, the end of the database ends this. */
+  /** While commits are followed, closing the database ends the sending (`#finish`). */
   stop(): void {
     this.#isStopping = true
     if (this.#passing.size > 0) setTimeout(() => this.#giveUp(), this.#fault === null ? END_MILLIS : 0)
@@ -931,7 +943,7 @@ export class ContinuousSending implements CommitGate {
   }
 }
 
-/** The state of the chain once it has this segment too. */
+/** Returns the state of the chain with this segment added. */
 function after(state: ChainState, { header, digest }: Pick<Segment, 'header' | 'digest'>): ChainState {
   const { number, at, position = nowhere, promise = 'async', epoch = state.epoch } = header
   const sinceBase = state.sinceBase + 1

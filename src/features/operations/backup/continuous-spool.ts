@@ -22,9 +22,12 @@ export interface ChainState {
   next: number
   digest: string
   at: Millis
-  /** Of the lease under which it was made. Segments that are made before the lease was seen again have the same. */
+  /**
+   * Epoch of the lease under which the last segment was made. After a restart, segments keep it until the lease has
+   * been read again.
+   */
   epoch?: number
-  /** What the last segment says. */
+  /** The promise in the last segment. */
   promise?: 'async' | 'sync'
   position: LogPosition
   /** When the newest base was complete; null if none is. */

@@ -52,7 +52,7 @@ interface Copy {
   built: Built
 }
 
-/** What operators are told. */
+/** The state that operators see. */
 export interface FollowState {
   /** Since the copy had everything that was there; null if it never had. */
   behindMillis: number | null
@@ -63,7 +63,10 @@ export interface FollowState {
 
 export interface Followed {
   lease: Lease
-  /** Under `async`: the highest number of an event that the copy knows. The server continues the log above it. */
+  /**
+   * Under `async`: the highest event number in the copy. The server continues the log above all that the former machine
+   * may have sent.
+   */
   lostAfter: number | null
 }
 
@@ -75,7 +78,7 @@ export async function mayServe(config: Config): Promise<boolean> {
   const found = await readLease(openArchive(place, config))
   const former = formerHolder(config.dataDir)
   if (found === null || found.record.holder === former) {
-    // An operator who asked the server for a takeover did not mean the next time that it follows.
+    // A request for a takeover that was made while this machine serves must not take effect the next time it follows.
     if (isThere) await rm(join(config.dataDir, PROMOTE_FILE), { force: true })
     return isThere
   }
@@ -87,7 +90,10 @@ export async function mayServe(config: Config): Promise<boolean> {
   return false
 }
 
-/** Under `async`, relays may have seen events that the machine before this one has not sent. */
+/**
+ * Continue the event log above all that relays may have seen: under `async`, the former machine may have emitted events
+ * that the copy lacks.
+ */
 export async function continueAfterLoss(ctx: Context): Promise<void> {
   const path = join(ctx.config.dataDir, LOST_FILE)
   if (!existsSync(path)) return
@@ -95,7 +101,7 @@ export async function continueAfterLoss(ctx: Context): Promise<void> {
   await rm(path)
 }
 
-/** It may have commits that the other machine never had. */
+/** Rename the database instead of deleting it: it may have commits that the other machine never had. */
 async function setAside({ databaseUrl }: Config): Promise<void> {
   for (const path of databaseFiles(databaseUrl)) {
     const aside = `${path}.superseded`
@@ -115,7 +121,7 @@ export class Following {
   #savedAt = -Infinity
   #savedNumber = -1
   #lookedAt = -Infinity
-  /** When it was last seen that nothing follows what the copy has. */
+  /** When the copy was last known to have everything at the destination. */
   #completeAt: number | null = null
   /** The name of the machine that serves. */
   #serving: string | null = null
@@ -158,7 +164,7 @@ export class Following {
         await pause(pollMillis, stopping)
       } catch (error) {
         const text = error instanceof Error ? error.message : String(error)
-        if (this.#fault !== text) log.warn('the copy of the other machine is not up to date', { error })
+        if (this.#fault !== text) log.warn('could not update the copy of the other machine; will retry', { error })
         this.#fault = text
         await pause(RETRY_MILLIS, stopping)
       }
@@ -185,7 +191,7 @@ export class Following {
         await sleep(RETRY_MILLIS)
       }
     } finally {
-      // An operator who was told that it failed does not expect it later.
+      // After a failure, the request must not take effect later.
       await rm(this.#promoteFile, { force: true })
       await this.#file?.close()
       this.#file = null
@@ -196,22 +202,24 @@ export class Following {
     const { clock, log } = this.ctx
     if (this.#copy === null) await this.#begin()
     const completeAt = await this.#advance()
-    // What follows may have been deleted meanwhile.
+    // Segments that follow may have been deleted while this machine was away.
     const wasAway = this.#completeAt === null || completeAt - this.#completeAt >= LOOK_MILLIS
     if (!wasAway) this.#completeAt = completeAt
     if (clock.monotonic() - this.#savedAt >= SAVE_MILLIS) await this.#save()
     const isAsked = existsSync(this.#promoteFile)
     const found = await this.#look(isAsked, wasAway ? completeAt : null)
     if (found === null) return null
-    log.warn('taking over', { reason: isAsked ? 'told to' : 'the lease of the other machine has run out' })
+    log.warn('taking over', {
+      reason: isAsked ? 'requested by "holdfast promote"' : 'the lease of the other machine has expired',
+    })
     const taken = await this.#takeOver(found.lease)
     if (taken !== null) await rm(this.#promoteFile, { force: true })
     return taken
   }
 
   /**
-   * Returns the lease to take; null if it is not to be taken now. `completeAt`: since when the copy is complete if
-   * nothing was deleted.
+   * Returns the lease to take; null if it is not to be taken now. `completeAt`: when the copy was complete, unless
+   * segments were deleted; null if that is known already.
    */
   async #look(isAsked: boolean, completeAt: number | null): Promise<{ lease: FoundLease | null } | null> {
     const { clock, config } = this.ctx
@@ -237,7 +245,7 @@ export class Following {
     if (!hasRunOut || takeoverSecs === 0) return null
     if (copy.built.promise === 'sync' && lease.record.promise !== 'async') return { lease }
     throw new OperatorError(
-      'the lease of the other machine has run out, but it has acknowledged writes that are not here: "holdfast promote" takes over without them',
+      'the lease of the other machine has expired, but it has acknowledged writes that are not here: "holdfast promote" takes over without them',
     )
   }
 
@@ -247,7 +255,7 @@ export class Following {
     return lease
   }
 
-  /** The copy has one state, and not the oldest parts of one and the newest of another, as after a crash. */
+  /** The copy is complete, and has one state: after a crash, it may mix pages of several. */
   #noteComplete(completeAt: number): void {
     this.#completeAt = completeAt
     this.ctx.reading?.begin(this.#path)
@@ -259,12 +267,15 @@ export class Following {
     this.ctx.reading?.end()
   }
 
-  /** A segment that was deleted looks like one that is not there yet: the lease tells the two apart. */
+  /**
+   * Returns whether the copy has this segment, which the lease names. It may have been deleted, which looks as if it
+   * did not exist yet.
+   */
   async #hasThrough(number: number): Promise<boolean> {
     if (number <= this.#copy!.built.number) return true
     await this.#advance()
     if (number <= this.#copy!.built.number) return true
-    this.ctx.log.warn('segments that the copy lacks were deleted: a new copy is made')
+    this.ctx.log.warn('segments that the copy lacks were deleted; making a new copy')
     this.#drop()
     await rm(this.#copyFile, { force: true })
     return false
@@ -346,7 +357,7 @@ export class Following {
     const lease = await Lease.take({ config, clock, archive: this.#archive }, former, {
       chain: copy.chain,
       through: copy.built.number,
-      // Until the server starts: who repeats this has to know what the former one promised.
+      // Keep the former promise until the server starts: a repeated takeover has to know it.
       ...(former?.record.promise && { promise: former.record.promise }),
       knownEpoch: copy.built.epoch,
       isTakeover: true,
@@ -385,8 +396,8 @@ export class Following {
   }
 
   /**
-   * Create the next segment of the chain, so that the former holder cannot. Whatever it has created before counts.
-   * `promise`: what it promised at last, as far as its lease says.
+   * Create the next segment of the chain, so that the former holder cannot. Segments that it created before are applied
+   * first. `promise`: what its lease says that it promised.
    */
   async #fence({ epoch }: LeaseRecord, promise: LeaseRecord['promise']): Promise<void> {
     const copy = this.#copy!
@@ -411,7 +422,7 @@ export class Following {
         const isOwn = await createOrCompare(this.#archive, name, content)
         if (isOwn !== null) return isOwn
       } catch (error) {
-        this.ctx.log.warn('the takeover waits for the destination', { error })
+        this.ctx.log.warn('takeover delayed: could not write to the destination; will retry', { error })
         await sleep(RETRY_MILLIS)
       }
   }

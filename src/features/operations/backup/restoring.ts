@@ -241,7 +241,7 @@ export async function continueHistory(ctx: Context, sent: Sent | null): Promise<
     const seq = await leaveGap(ctx, sentNow.head)
     log.warn('continued with another copy of the database', { reason: broken.why, seq })
   }
-  // Another failover may lose the gap itself, above which other nodes have sent events by then.
+  // Remember the gap: another failover may lose it from the database after nodes have sent events above it.
   sentNow.raise(await headSeq(db))
   if (sent === null || history.generation === sent.generation) return
   // If this node has missed a change of generations, it does not know what was kept.

@@ -126,5 +126,5 @@ async function noteFault(ctx: Context, { names, failures }: StoredOrder, error: 
     limited: error.kind === 'limited',
   })
   const secs = Math.round(waitMillis / 1000)
-  log.warn('no certificate yet; will try again', { subject: names, reason: error.message, secs })
+  log.warn('could not get a certificate; will retry', { subject: names, reason: error.message, secs })
 }

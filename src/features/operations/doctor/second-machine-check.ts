@@ -14,7 +14,7 @@ async function checkLease({ config, now }: Patient): Promise<Finding> {
   const lease = await leaseSeenFrom(config, openArchive(continuous, config))
   if (lease === null) return ok('no server has used the continuous backup yet')
   const { isOwn, name, epoch, ttlMillis, at } = lease
-  const since = `its lease is of ${new Date(at).toISOString()}`
+  const since = `lease renewed at ${new Date(at).toISOString()}`
   if (!isOwn) return fault(`another machine, ${name}, continues this server (${since})`, 'run "holdfast follow" here')
   const takeovers = `this machine, ${name}, serves; takeovers so far: ${epoch - 1}`
   if (ttlMillis !== takeoverSecs * 1000)

@@ -100,7 +100,7 @@ async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[])
       await renameAccount(ctx, rename, did)
       directoryFailures = 0
     } catch (error) {
-      ctx.log.warn('account does not follow the new name yet; will retry', { did, error })
+      ctx.log.warn('could not update the identity of an account to the new host name; will retry', { did, error })
       const detail = (error instanceof Error ? error.message : String(error)).slice(0, MAX_DETAIL_CHARS)
       await ctx.db.transaction((tx) => noteFailure(tx, did, detail))
       directoryFailures = isOutage(error) ? directoryFailures + 1 : 0
