@@ -121,8 +121,8 @@ test('what an operator does is mailed as such, but for a change of address, and 
   expect(
     pds.log.filter(({ message }) => message === 'password changed' || message === 'operator action'),
   ).toMatchObject([
-    { did: ann.did, actor: 'master-token' },
     { subject: ann.did, actor: 'master-token', action: 'password_updated' },
+    { did: ann.did, actor: 'master-token' },
     { subject: ann.did, actor: 'master-token', action: 'email_updated' },
   ])
   await xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did: ann.did }, headers: operator })

@@ -162,6 +162,7 @@ test('a session ends with the role, with the password, and with the account', as
     (did) =>
       request(`${pds.url}${xrpc('admin.updateSubjectStatus')}`, { ...takedown(did), headers: bearer(ADMIN_TOKEN) }),
     (did) => request(`${pds.url}${xrpc('admin.deleteAccount')}`, { json: { did }, headers: bearer(ADMIN_TOKEN) }),
+    (_, account) => account.call(xrpc('server.deactivateAccount').slice('/xrpc/'.length), { json: {} }),
   ]
   for (const [i, end] of ends.entries()) {
     const holder = await roleHolder(pds, `leaver${i}`, 'moderator')

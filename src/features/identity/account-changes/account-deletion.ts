@@ -12,7 +12,7 @@ import { deleteStepsOf } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
 import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
-import { announceIn, announce, type By } from '../account-events/account-events.ts'
+import { announceIn, announce, type By, type Operated } from '../account-events/account-events.ts'
 import { loginWithPassword, MAX_TRIED_PASSWORD_CHARS, noteFailedSignIn, provePassword } from '../passwords/passwords.ts'
 import { askedBy, mailCode, redeemCode } from '../mails/mails.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
@@ -119,14 +119,17 @@ async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise
 }
 
 /**
- * Delete an account unconditionally. `actor` is the operator, if one does it. Returns false if there is no such
- * account.
+ * Delete an account unconditionally. `operated` says which operator does it. Returns false if there is no such account.
  */
-export async function deleteAccount(by: By, did: Did, actor?: string): Promise<boolean> {
+export async function deleteAccount(by: By, did: Did, operated: Operated | null = null): Promise<boolean> {
   const { ctx } = by
-  const sequel = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
+  const sequel = await ctx.db.transaction(async (tx) => {
+    if (!(await accountOf(tx, did))) return null
+    await operated?.record?.(tx)
+    return purge(ctx, tx, did)
+  })
   if (sequel === null) return false
-  announce(by, 'deleted', did, { actor })
+  announce(by, 'deleted', did, { actor: operated?.actor })
   await sequel()
   return true
 }

@@ -5,39 +5,40 @@ import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountOf, activate, deactivate } from '../accounts/accounts.ts'
-import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By, type Operated } from '../account-events/account-events.ts'
 import { settledKeyOf, settledTransaction } from '../account-keys/account-keys.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { resignHead } from '../../data/repo/repo.ts'
 import { didFault } from './did-fitness.ts'
 
 /**
- * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `actor` is
- * the operator, if one does it. Throws `InvalidRequest` if there is no such account.
+ * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `operated`
+ * says which operator does it. Throws `InvalidRequest` if there is no such account.
  */
 export async function deactivateAccount(
   exchange: Exchange,
   did: Did,
   deleteAfter: Millis | null,
-  actor?: string,
+  operated: Operated | null = null,
 ): Promise<void> {
   const { ctx } = exchange
-  const isDone = await ctx.db.transaction(async (tx) => {
-    if (!(await deactivate(ctx, tx, did, deleteAfter))) return false
+  const actor = operated?.actor
+  await ctx.db.transaction(async (tx) => {
+    // First, because a deactivation ends the session of an operator.
     await exchange.revalidate(tx)
+    await operated?.record?.(tx)
+    if (!(await deactivate(ctx, tx, did, deleteAfter))) throw invalidRequest('Account not found')
     if (deleteAfter === null) await announceIn(tx, exchange, 'deactivated', did, { actor })
     else await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
-    return true
   })
-  if (!isDone) throw invalidRequest('Account not found')
 }
 
 /**
  * Activate an account. The head commit is signed again with the key that the identity now names, so that subscribers
- * accept the `#sync` even of an imported repository. Throws `AccountNotFound` if the account is missing or taken down,
- * and `InvalidRequest` unless the identity points here.
+ * accept the `#sync` even of an imported repository. `operated` says which operator does it. Throws `AccountNotFound`
+ * if the account is missing or taken down, and `InvalidRequest` unless the identity points here.
  */
-export async function activateAccount(by: By, did: Did, actor?: string): Promise<void> {
+export async function activateAccount(by: By, did: Did, operated: Operated | null = null): Promise<void> {
   const { ctx } = by
   const account = await accountOf(ctx.db, did)
   if (!account || account.takedownRef !== null) throw userNotFound()
@@ -45,8 +46,9 @@ export async function activateAccount(by: By, did: Did, actor?: string): Promise
   if (fault) throw invalidRequest(fault)
   await settledTransaction(ctx, did, async (tx) => {
     await revalidate(by, tx)
+    await operated?.record?.(tx)
     await reopen(ctx, tx, did)
-    await announceIn(tx, by, 'activated', did, { actor })
+    await announceIn(tx, by, 'activated', did, { actor: operated?.actor })
   })
 }
 

@@ -16,7 +16,7 @@ import {
   redeemAnonymousCode,
   type Told,
 } from '../mails/mails.ts'
-import { announceIn } from '../account-events/account-events.ts'
+import { announceIn, type Operated } from '../account-events/account-events.ts'
 import { hashPassword, loginWithPassword, passwordFault, replacePassword } from '../passwords/passwords.ts'
 
 /** No email address is longer. RFC 5321 section 4.5.3.1. */
@@ -83,20 +83,21 @@ export async function changePassword(exchange: Exchange, did: Did, current: stri
 
 /**
  * Set a new password, and end every session that the old one opened; OAuth apps and agents stay. If `revalidate` is
- * given, the transaction calls it first. `actor` is the operator, if one does it.
+ * given, the transaction calls it first. `operated` says which operator does it.
  */
 export async function setPassword(
   exchange: Exchange,
   did: Did,
   password: string,
-  { revalidate, actor }: { revalidate?: Revalidate; actor?: string },
+  { revalidate, operated = null }: { revalidate?: Revalidate; operated?: Operated | null },
 ): Promise<void> {
   const { ctx } = exchange
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {
     await revalidate?.(tx)
+    await operated?.record?.(tx)
     await replacePassword(ctx, tx, did, { hash, why: 'new_password' })
-    await announceIn(tx, exchange, 'passwordChanged', did, { actor })
+    await announceIn(tx, exchange, 'passwordChanged', did, { actor: operated?.actor })
   })
 }
 

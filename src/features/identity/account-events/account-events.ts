@@ -430,6 +430,17 @@ export type Means = keyof typeof signIns
 /** The request that causes an event, or the context alone if the server acts on its own. */
 export type By = Exchange | { ctx: Context }
 
+/** What an operator does to an account. */
+export interface Operated {
+  /** The operator, as named in the audit log. */
+  actor: string
+  /**
+   * Call it first in the transaction that makes the change. It writes the audit entry, and throws a `Refusal` if the
+   * operator may not, or no longer, do this. Omitted if the entry was written before.
+   */
+  record?(tx: Tx): Promise<void>
+}
+
 /**
  * Throws a `Refusal` if the caller's access has ended since the request was admitted. Never throws for the server
  * itself.

@@ -9,7 +9,7 @@ import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
-import { revalidate, type By } from '../account-events/account-events.ts'
+import { revalidate, type By, type Operated } from '../account-events/account-events.ts'
 import { didEnded, identitySigner, resolveDid, submitOperation } from '../identity/identity.ts'
 import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
@@ -23,7 +23,7 @@ const changes = perContext((ctx) => new KeyedLock(ctx, 'handle change'))
 
 /**
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
- * `actor` is the operator who makes the change.
+ * `operated` says which operator makes the change; it is recorded when the account gets the handle.
  *
  * The service publishes the handle in the directory if it may (`identitySigner`). If not, the account gets the handle
  * all the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
@@ -39,7 +39,7 @@ export async function changeHandle(
   by: By,
   did: Did,
   text: string,
-  { actor, allowReserved = false }: { allowReserved?: boolean; actor?: string } = {},
+  { operated = null, allowReserved = false }: { allowReserved?: boolean; operated?: Operated | null } = {},
 ): Promise<void> {
   const { ctx } = by
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
@@ -51,12 +51,12 @@ export async function changeHandle(
       if (holder && holder.did !== did) throw handleTaken(handle)
     })
     if (!held) throw handleTaken(handle)
-    await publishAndGive(by, held, actor)
+    await publishAndGive(by, held, operated)
   })
   await resolveDid(ctx, did, { live: true })
 }
 
-async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<void> {
+async function publishAndGive(by: By, held: HeldName, operated: Operated | null): Promise<void> {
   const { ctx } = by
   const { did, handle } = held
   let isSent = false
@@ -65,7 +65,7 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
     // From here on, the directory may name the handle already, or soon.
     isSent = isPlcDid(did)
     if (typeof publication === 'object') await submitOperation(ctx, did, publication)
-    if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
+    if (!(await giveClaimedHandle(by, held, { operated, unpublished: publication === 'by wallet' })))
       throw accountNotFound()
   } catch (error) {
     await endFailedAttempt(ctx, held, error, { isSent })

@@ -30,7 +30,7 @@ import {
   type LogOperation,
 } from '../../../protocol/plc.ts'
 import { accountAt, accountOf, accountWithEmail, giveHandle } from '../accounts/accounts.ts'
-import { announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, type By, type Operated } from '../account-events/account-events.ts'
 import { doubtUntil, serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
 import {
   deleteClaim,
@@ -218,14 +218,14 @@ export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAt
 
 /**
  * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
- * event. `actor` is the operator who makes the change; `unpublished` says that the wallet has to publish the handle.
+ * event. `operated` says which operator makes the change; `unpublished`, that the wallet has to publish the handle.
  * Returns false, and changes no account, if another attempt has taken over the claim or the account was deleted in the
  * meantime. A deleted account gets no event, because its deletion must be the last one.
  */
 export function giveClaimedHandle(
   by: By,
   held: Pick<HeldName, 'handle' | 'did' | 'attempt'>,
-  details: { actor?: string; unpublished?: boolean } = {},
+  { operated = null, unpublished }: { operated?: Operated | null; unpublished?: boolean } = {},
 ): Promise<boolean> {
   const { ctx } = by
   const { handle, did } = held
@@ -233,7 +233,9 @@ export function giveClaimedHandle(
     const before = await accountOf(tx, did)
     if ((await deleteClaim(tx, held)) === 0 || !(await giveHandle(ctx, tx, did, handle))) return false
     await deleteReservation(tx, handle)
-    if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, ...details })
+    await operated?.record?.(tx)
+    if (before?.handle !== handle)
+      await announceIn(tx, by, 'handleChanged', did, { handle, actor: operated?.actor, unpublished })
     return true
   })
 }

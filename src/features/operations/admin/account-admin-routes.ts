@@ -1,6 +1,6 @@
 /** Account methods of com.atproto.admin.*: reading accounts, repairing them and deleting them. */
 import { createHash } from 'node:crypto'
-import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
+import { procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { didCursor, nextCursor } from '../../../http/paged-list.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -12,7 +12,7 @@ import { addressOf, sendMail } from '../../identity/mails/mails.ts'
 import { admin, moderator } from '../../access/auth/auth.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../../identity/invites/invites.ts'
-import { recordAudit, requireStanding, type AuditAction } from '../operators/operators.ts'
+import { operatedBy, recordAudit, requireStanding } from '../operators/operators.ts'
 
 const DEFAULT_SUBJECT = 'Message via your PDS'
 
@@ -44,21 +44,6 @@ async function existingAccount({ db }: Context, did: Did): Promise<Account> {
   const account = await accountOf(db, did)
   if (!account) throw accountNotFound()
   return account
-}
-
-/**
- * Make a change that takes more than one transaction, and write the audit entry after it, if `change` did not return
- * false. Throws as `requireStanding` before.
- */
-export async function audited(
-  call: Exchange,
-  entry: { actor: string; action: AuditAction; subject: Did },
-  change: () => Promise<unknown>,
-): Promise<void> {
-  const { db } = call.ctx
-  await db.transaction((tx) => requireStanding(call, tx, entry))
-  if ((await change()) === false) return
-  await db.transaction((tx) => recordAudit(call, tx, { ...entry, isDone: true }))
 }
 
 export const accountAdminRoutes = [
@@ -120,12 +105,13 @@ export const accountAdminRoutes = [
   procedure('com.atproto.admin.updateAccountHandle', {
     auth: admin,
     async handler(call) {
-      const { caller, input } = call
+      const { ctx, caller, input } = call
       const { did, handle } = input
-      const { actor } = caller
-      await audited(call, { actor, action: 'handle_updated', subject: did }, () =>
-        changeHandle(call, did, handle, { allowReserved: true, actor }),
-      )
+      const entry = { actor: caller.actor, action: 'handle_updated', subject: did } as const
+      // The directory is told of the handle before it is given, and is not told otherwise afterwards.
+      await ctx.db.transaction((tx) => requireStanding(call, tx, entry))
+      const operated = operatedBy(call, { ...entry, isDone: true })
+      await changeHandle(call, did, handle, { allowReserved: true, operated })
     },
   }),
   procedure('com.atproto.admin.updateAccountPassword', {
@@ -133,11 +119,9 @@ export const accountAdminRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { did, password } = input
-      const { actor } = caller
       await existingAccount(ctx, did)
-      await audited(call, { actor, action: 'password_updated', subject: did }, () =>
-        setPassword(call, did, password, { actor }),
-      )
+      const operated = operatedBy(call, { actor: caller.actor, action: 'password_updated', subject: did })
+      await setPassword(call, did, password, { operated })
     },
   }),
   procedure('com.atproto.admin.deleteAccount', {
@@ -145,8 +129,7 @@ export const accountAdminRoutes = [
     async handler(call) {
       const { caller, input } = call
       const { did } = input
-      const { actor } = caller
-      await audited(call, { actor, action: 'account_deleted', subject: did }, () => deleteAccount(call, did, actor))
+      await deleteAccount(call, did, operatedBy(call, { actor: caller.actor, action: 'account_deleted', subject: did }))
     },
   }),
 ]

@@ -22,11 +22,10 @@ export const accountArchiveRoutes = [
     async handler(call) {
       const { ctx, caller, path } = call
       const { did } = await namedAccount(ctx.db, path)
-      const restored = await importArchive(call, did)
-      await ctx.db.transaction((tx) =>
-        recordAudit(call, tx, { actor: actorOf(caller), action: 'account_imported', subject: did }),
-      )
-      return restored
+      const entry = { actor: actorOf(caller), action: 'account_imported', subject: did } as const
+      // First, because an import that fails may have stored a part.
+      await ctx.db.transaction((tx) => recordAudit(call, tx, entry))
+      return importArchive(call, did)
     },
   }),
 ]

@@ -9,8 +9,7 @@ import { statusOf } from '../../../protocol/account-status.ts'
 import { parseDid, wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { deleteAccount } from '../../identity/account-changes/account-changes.ts'
 import { accountSubject, setTakedown } from '../cases/cases.ts'
-import { actorOf, operator, recordAudit, requireMay, type Operator } from '../operators/operators.ts'
-import { audited } from './account-admin-routes.ts'
+import { actorOf, operatedBy, operator, recordAudit, requireMay, type Operator } from '../operators/operators.ts'
 import { countSignUps, findSignUp, listSignUps, signUpsByHour, type SignUpRow, type Window } from './sign-up-store.ts'
 
 const DAYS_OF_HOURS = 7
@@ -70,7 +69,7 @@ const undoings: Readonly<
   restore: async (call, { did, takedownRef }, actor) =>
     takedownRef?.startsWith(REF) ? change(call, did, actor, null) : 'kept',
   async delete(call, { did }, actor) {
-    await audited(call, { actor, action: 'account_deleted', subject: did }, () => deleteAccount(call, did, actor))
+    await deleteAccount(call, did, operatedBy(call, { actor, action: 'account_deleted', subject: did }))
     return 'done'
   },
 }

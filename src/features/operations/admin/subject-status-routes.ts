@@ -9,7 +9,7 @@ import { activateAccount, deactivateAccount } from '../../identity/account-chang
 import { accountAt, accountOf, addStatusEvent } from '../../identity/accounts/accounts.ts'
 import { moderator } from '../../access/auth/auth.ts'
 import { blobTakedown } from '../../data/blobs/blobs.ts'
-import { recordAudit, requireStanding } from '../operators/operators.ts'
+import { operatedBy } from '../operators/operators.ts'
 import { readRecord } from '../../data/repo/repo.ts'
 import { accountSubject, blobSubject, setTakedown, type CaseSubject } from '../cases/cases.ts'
 
@@ -35,9 +35,10 @@ async function updateAccount(
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => addStatusEvent(ctx, tx, did))
   if (!deactivated) return
   const action = deactivated.applied ? 'account_deactivated' : 'account_activated'
-  await ctx.db.transaction((tx) => requireStanding(exchange, tx, { actor, action, subject: did }))
-  await (deactivated.applied ? deactivateAccount(exchange, did, null, actor) : activateAccount(exchange, did, actor))
-  await ctx.db.transaction((tx) => recordAudit(exchange, tx, { actor, action, subject: did, isDone: true }))
+  const operated = operatedBy(exchange, { actor, action, subject: did })
+  await (deactivated.applied
+    ? deactivateAccount(exchange, did, null, operated)
+    : activateAccount(exchange, did, operated))
 }
 
 /** Throws NotFound if there is no such subject. */

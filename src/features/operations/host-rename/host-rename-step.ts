@@ -148,7 +148,7 @@ export function renamedHandle({ config }: Pick<Context, 'config'>, { handle }: A
 async function handleFaultOf(ctx: Context, did: Did, handle: Handle): Promise<string | null> {
   try {
     await keepFormerHandle(ctx, did)
-    await changeHandle({ ctx }, did, handle, { actor: ACTOR, allowReserved: true })
+    await changeHandle({ ctx }, did, handle, { operated: { actor: ACTOR }, allowReserved: true })
     return null
   } catch (error) {
     if (error instanceof Refusal && error.status < 500) return error.message

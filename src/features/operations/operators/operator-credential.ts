@@ -2,7 +2,7 @@
 import type { Credential } from '../../../http/credential.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { operatorKind, type AdminCaller } from '../../access/callers/callers.ts'
-import { actorOf, operatorOf, requireMay } from './operators.ts'
+import { actorOf, operatorOf, requireMay, requireReadableReason } from './operators.ts'
 import { actOfMethod } from './roles.ts'
 
 export const operatorCredential: Credential<AdminCaller> = {
@@ -12,6 +12,7 @@ export const operatorCredential: Credential<AdminCaller> = {
     const who = await operatorOf(exchange)
     if (who === null) throw authenticationRequired()
     requireMay(who, actOfMethod(exchange.nsid))
+    requireReadableReason(exchange)
     return { actor: actorOf(who) }
   },
 }

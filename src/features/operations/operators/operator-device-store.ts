@@ -31,9 +31,9 @@ export async function insertOperatorDevice(
     VALUES (${id}, ${label}, ${publicKey}, ${platform}, ${createdAt})`)
 }
 
-export async function touchDevice(tx: Tx, id: string, now: Millis): Promise<void> {
-  await tx.run(sql`UPDATE operator_device SET last_seen_at = ${now} WHERE id = ${id}`)
-}
+/** Returns 0 if the device is unknown or revoked. */
+export const touchDevice = (tx: Tx, id: string, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE operator_device SET last_seen_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`)
 
 /** Revoke a device. Returns false if it is unknown or already revoked. */
 export const revokeOperatorDevice = async (tx: Tx, id: string, now: Millis): Promise<boolean> =>

@@ -19,7 +19,7 @@ import {
   usePairingCode,
   type OperatorDevice,
 } from './operator-device-store.ts'
-import { actorOf, guess, operator, recordAudit, unauthorized } from './operators.ts'
+import { actorOf, guess, operator, recordAudit, requireStanding, unauthorized } from './operators.ts'
 
 const PAIRING_CODE_BYTES = 16
 const DEFAULT_PAIRING_MINUTES = 5
@@ -110,9 +110,12 @@ export const operatorRoutes = [
       const { id = '' } = path
       const now = ctx.clock.now()
       const device = await ctx.db.transaction(async (tx) => {
+        const entry = { actor: actorOf(caller), action: 'device_revoked', subject: id } as const
+        // First, because a device may revoke itself.
+        await requireStanding(call, tx, entry)
         if (await revokeOperatorDevice(tx, id, now)) {
           await endOperatorDevice(ctx, tx, id)
-          await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
+          await recordAudit(call, tx, { ...entry, isDone: true })
         }
         return findOperatorDevice(tx, id)
       })

@@ -2,6 +2,7 @@
 import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { Origin } from '../../../http/origin.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { isActive } from './role-store.ts'
 import type { Role } from './roles.ts'
 
 export interface OperatorSession extends Origin {
@@ -24,13 +25,14 @@ const columns = sql`s.id, s.did, s.browser_hash AS "browserHash", s.opened_at AS
   s.proved_at AS "provedAt", s.opened_with AS "openedWith", s.opened_from AS "openedFrom"`
 const alive = ({ openedAfter, usedAfter }: Alive): Sql => sql`s.opened_at > ${openedAfter} AND s.used_at > ${usedAfter}`
 
-/** The session with this token, if it is alive and its account still has a role. */
+/** The session with this token, if it is alive, and its account is active and still has a role. */
 export const findOperatorSession = (reader: Reader, tokenHash: string, bounds: Alive) =>
   reader.get<OperatorSession & { role: Role }>(sql`
     SELECT ${columns}, r.role FROM operator_session s JOIN operator_role r ON r.did = s.did
+      JOIN account a ON a.did = s.did AND ${isActive}
     WHERE s.token_hash = ${tokenHash} AND ${alive(bounds)}`)
 
-/** Returns sessions that are alive, of one account or (null) of all, the latest first. */
+/** Returns sessions that are alive, of one active account or (null) of all, the latest first. */
 export function listOperatorSessions(
   reader: Reader,
   { did, before }: { did: Did | null; before: { openedAt: Millis; id: string } | null },
@@ -44,7 +46,7 @@ export function listOperatorSessions(
       sql`(s.opened_at < ${before.openedAt} OR (s.opened_at = ${before.openedAt} AND s.id > ${before.id}))`,
     )
   return reader.all(sql`
-    SELECT ${columns}, a.handle FROM operator_session s LEFT JOIN account a ON a.did = s.did
+    SELECT ${columns}, a.handle FROM operator_session s JOIN account a ON a.did = s.did AND ${isActive}
     WHERE ${sqlAnd(conditions)} ORDER BY s.opened_at DESC, s.id LIMIT ${limit}`)
 }
 

@@ -16,10 +16,11 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import { isSignedBy, requestText } from '../../../protocol/admin-request.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
+import type { Operated } from '../../identity/account-events/account-events.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
 import { findOperatorDevice, insertNonce, touchDevice } from './operator-device-store.ts'
 import { accountOfActor, actorOfAccount, sessionOperator, type OperatorAccount } from './operator-sessions.ts'
-import { findRole, lockOwners } from './role-store.ts'
+import { findRole, hasOtherOwner } from './role-store.ts'
 import { mayRole, ruleOf, standsAbove, type Act } from './roles.ts'
 
 export type { AuditAction } from './audit-store.ts'
@@ -53,10 +54,17 @@ export function operator(act: Act = 'operate', { takesBytes = false } = {}): Gua
       const found = await operatorOf(exchange)
       if (found === null || (act === 'master' && found.kind === 'device')) throw unauthorized()
       requireMay(found, act)
+      requireReadableReason(exchange)
       return found
     },
   }
 }
+
+/**
+ * Throws `InvalidRequest` if the reason for the audit log cannot be read. Guards call it, before anything is done that
+ * could not be recorded.
+ */
+export const requireReadableReason = (exchange: Exchange): void => void reasonOf(exchange)
 
 /** Throws `Forbidden` if the operator's role does not permit the act, and `PasswordRequired` if it is dangerous. */
 export function requireMay(who: Operator, act: Act): void {
@@ -136,6 +144,12 @@ export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAct
   tx.afterCommit(() => logOperator(exchange, entry))
 }
 
+/** Records an action in the transaction of another feature that performs it. */
+export const operatedBy = (exchange: Exchange, entry: OperatorAction): Operated => ({
+  actor: entry.actor,
+  record: (tx) => recordAudit(exchange, tx, entry),
+})
+
 /** What an owner's account may only lose while there is another owner. */
 const endsOwners: ReadonlySet<AuditAction> = new Set([
   'account_takedown',
@@ -149,25 +163,25 @@ const endsOwners: ReadonlySet<AuditAction> = new Set([
 const harmless: ReadonlySet<AuditAction> = new Set(['claim_codes_minted', 'email_sent'])
 
 /**
- * Throws `AuthenticationRequired` if the operator's session has ended since the request was admitted, and `Forbidden`
- * if the operator is an account that does not stand above the one that the action is about, or would end the last
- * owner.
+ * Throws `AuthenticationRequired` or `Forbidden` if the operator's session has ended, or the device was revoked, since
+ * the request was admitted; and `Forbidden` if the operator is an account that does not stand above the one that the
+ * action is about, or would end the last owner.
  */
 export async function requireStanding(
   exchange: Exchange,
   tx: Tx,
   { actor, action, subject, account }: OperatorAction,
 ): Promise<void> {
+  await exchange.revalidate(tx)
   const by = accountOfActor(actor)
   if (by === null) return
-  await exchange.revalidate(tx)
   const about = account ?? parseDid(subject ?? '')
   const other = about && (await findRole(tx, about))
   if (!about || !other || harmless.has(action)) return
   const own = await findRole(tx, by)
   if (own === null || !standsAbove(own, other))
     throw forbidden(`Only a higher role may act on an account that is "${other}"`)
-  if (other === 'owner' && endsOwners.has(action) && (await lockOwners(tx)) < 2)
+  if (other === 'owner' && endsOwners.has(action) && !(await hasOtherOwner(tx, about)))
     throw forbidden('This is the last owner: only the admin token can end it')
 }
 
@@ -222,7 +236,10 @@ function givenToken({ headers }: Request): string | null {
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
-async function signingDevice({ ctx, request, rawPath, body }: Exchange): Promise<Operator | null> {
+const deviceRevoked = () => forbidden('This device has been revoked')
+
+async function signingDevice(exchange: Exchange): Promise<Operator | null> {
+  const { ctx, request, rawPath, body } = exchange
   const { headers } = request
   const deviceId = headers.get('x-admin-device')!
   const timestamp = headers.get('x-admin-timestamp') ?? ''
@@ -232,7 +249,7 @@ async function signingDevice({ ctx, request, rawPath, body }: Exchange): Promise
 
   const device = await findOperatorDevice(ctx.db, deviceId)
   if (device === null) return null
-  if (device.revokedAt !== null) throw forbidden('This device has been revoked')
+  if (device.revokedAt !== null) throw deviceRevoked()
   const now = ctx.clock.now()
   if (Math.abs(Math.floor(now / 1000) - Number(timestamp)) > WINDOW_SECS) return null
   const text = requestText({
@@ -244,10 +261,14 @@ async function signingDevice({ ctx, request, rawPath, body }: Exchange): Promise
   })
   if (!isSignedBy(device.publicKey, text, signature)) return null
 
+  exchange.revalidate = async (reader) => {
+    if (!(await isDevicePaired(reader, deviceId))) throw deviceRevoked()
+  }
   // After the signature, so that unsigned traffic fills no table; before the handler, so that it runs once.
   const fresh = await ctx.db.transaction(async (tx) => {
     if (!(await insertNonce(tx, { deviceId, nonce, now }))) return false
-    await touchDevice(tx, deviceId, now)
+    // The body may have taken its time.
+    if ((await touchDevice(tx, deviceId, now)) === 0) throw deviceRevoked()
     return true
   })
   return fresh ? { kind: 'device', deviceId } : null

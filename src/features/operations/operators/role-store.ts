@@ -3,6 +3,9 @@ import { sql, type Reader, type Tx } from '../../../platform/database/database.t
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { Role } from './roles.ts'
 
+/** For queries that join `account a`: whether it may operate the server, if it has a role. */
+export const isActive = sql`a.takedown_ref IS NULL AND a.deactivated_at IS NULL`
+
 /** Null if the account has no role. */
 export const findRole = async (reader: Reader, did: Did): Promise<Role | null> =>
   (await reader.get<{ role: Role }>(sql`SELECT role FROM operator_role WHERE did = ${did}`))?.role ?? null
@@ -31,9 +34,8 @@ export async function deleteRole(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`DELETE FROM operator_role WHERE did = ${did}`)
 }
 
-/**
- * Count the owners. Other transactions wait with counting or removing them until this one ends, so two owners who
- * remove each other do not both succeed.
- */
-export const lockOwners = (tx: Tx): Promise<number> =>
-  tx.run(sql`UPDATE operator_role SET role = role WHERE role = 'owner'`)
+/** Whether an owner other than this one is there whose account is active, and may sign in. */
+export const hasOtherOwner = async (tx: Tx, did: Did): Promise<boolean> =>
+  (await tx.get(sql`
+    SELECT 1 FROM operator_role r JOIN account a ON a.did = r.did
+    WHERE r.role = 'owner' AND r.did <> ${did} AND ${isActive} LIMIT 1`)) !== null
