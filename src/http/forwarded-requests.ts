@@ -86,6 +86,8 @@ class FarRequest {
       addressOf: () => address,
       mayIdle: (_, may) => this.post({ type: 'idle', id, may }),
       upgrade: (_, handler) => {
+        // Nothing would end the socket of a client that has gone away before.
+        if (this.#gone.signal.aborted) return false
         this.#socket = new FarSocket(id, handler, this.post)
         return true
       },

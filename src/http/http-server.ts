@@ -18,6 +18,11 @@ const IDLE_TIMEOUT_SECS = 90
 const SOCKET_MESSAGE_BYTES = 1024
 /** Unread bytes of a client above which a message is dropped; `Socket.send` then returns false. */
 const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
+/**
+ * Pings of a client that takes nothing, after which it is disconnected: the runtime would keep its answers up to
+ * `SOCKET_BACKPRESSURE_BYTES`, for each client.
+ */
+const MAX_UNREAD_PINGS = 100
 /** A silent WebSocket client is pinged, and dropped if it stays silent for this long. */
 const SOCKET_IDLE_SECS = 30
 
@@ -94,17 +99,25 @@ export function openHttpServer(
 }
 
 /** The callbacks that Elysia calls during the life of a WebSocket. */
-const socketData = (handler: SocketHandler, sockets: Set<ServerWebSocket<unknown>>) => ({
-  open(raw: ServerWebSocket<unknown>) {
-    sockets.add(raw)
-    handler.open(socketOf(raw))
-  },
-  drain: () => handler.drain(),
-  close(raw: ServerWebSocket<unknown>) {
-    sockets.delete(raw)
-    handler.closed()
-  },
-})
+function socketData(handler: SocketHandler, sockets: Set<ServerWebSocket<unknown>>) {
+  let unreadPings = 0
+  return {
+    open(raw: ServerWebSocket<unknown>) {
+      sockets.add(raw)
+      handler.open(socketOf(raw))
+    },
+    /** The runtime has answered already. */
+    ping(raw: ServerWebSocket<unknown>) {
+      unreadPings = raw.getBufferedAmount() > 0 ? unreadPings + 1 : 0
+      if (unreadPings > MAX_UNREAD_PINGS) raw.terminate()
+    },
+    drain: () => handler.drain(),
+    close(raw: ServerWebSocket<unknown>) {
+      sockets.delete(raw)
+      handler.closed()
+    },
+  }
+}
 
 const socketOf = (raw: ServerWebSocket<unknown>): Socket => ({
   send: (message) => raw.sendBinary(message) !== 0,

@@ -170,6 +170,22 @@ describe('those who do not read', () => {
   })
 })
 
+test('whoever takes no answers has no more pings answered, and whoever takes them has', async () => {
+  await using pds = await startPds({}, { alone: 'each node follows its own subscribers' })
+  const [stuck, talker] = [await Subscriber.open(pds.url), await Subscriber.open(pds.url)]
+  await until(() => tailOf(pds.ctx).followers === 2)
+  stuck.pause()
+  // The buffers of the system take some ten thousand answers.
+  for (let rounds = 0; rounds < 150 && tailOf(pds.ctx).followers === 2; rounds++) {
+    for (const subscriber of [stuck, talker]) subscriber.ping(1000)
+    await eventLoopTurns(10)
+  }
+  expect(tailOf(pds.ctx).followers).toBe(1)
+  await sequence(pds, sync(10))
+  await talker.until(1)
+  await leave([talker])
+})
+
 test('a subscriber has nothing to say: what is longer than a kibibyte ends it', async () => {
   await using pds = await startPds()
   const talker = new Subscriber(pds.url)

@@ -14,6 +14,9 @@ export interface Closing {
   reason: string
 }
 
+/** RFC 6455, 5.5. */
+const longestPing = new Uint8Array(125)
+
 export class Subscriber implements Disposable {
   readonly messages: Message[] = []
   readonly closed: Promise<Closing>
@@ -88,6 +91,11 @@ export class Subscriber implements Disposable {
   /** Say that it is alive, unasked. */
   pong(): void {
     this.#socket.pong()
+  }
+
+  /** Ask whether the server is alive, this many times. */
+  ping(count: number): void {
+    for (let i = 0; i < count; i++) this.#socket.ping(longestPing)
   }
 
   /** Say something, which subscribers have no reason to. */
