@@ -86,7 +86,7 @@ class FarRequest {
       addressOf: () => address,
       mayIdle: (_, may) => this.post({ type: 'idle', id, may }),
       upgrade: (_, handler) => {
-        // Nothing would end the socket of a client that has gone away before.
+        // The client has disconnected already, so nothing would end its socket later.
         if (this.#gone.signal.aborted) return false
         this.#socket = new FarSocket(id, handler, this.post)
         return true

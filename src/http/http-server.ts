@@ -19,8 +19,8 @@ const SOCKET_MESSAGE_BYTES = 1024
 /** Unread bytes of a client above which a message is dropped; `Socket.send` then returns false. */
 const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
 /**
- * Pings of a client that takes nothing, after which it is disconnected: the runtime would keep its answers up to
- * `SOCKET_BACKPRESSURE_BYTES`, for each client.
+ * A client that reads nothing is disconnected after this many pings. The runtime answers each, and would keep up to
+ * `SOCKET_BACKPRESSURE_BYTES` of answers in memory for each client.
  */
 const MAX_UNREAD_PINGS = 100
 /** A silent WebSocket client is pinged, and dropped if it stays silent for this long. */

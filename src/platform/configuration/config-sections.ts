@@ -262,7 +262,7 @@ export const declared = {
     }),
     logoFile: optional(path, {
       addition: true,
-      doc: 'Picture at the head of pages, in place of our mark: PNG, JPEG or WebP of at most 100 KiB. Read at the start.',
+      doc: 'Picture at the head of pages, instead of our mark: PNG, JPEG or WebP of at most 100 KiB. Read at the start.',
     }),
   }),
 

@@ -108,7 +108,7 @@ export const accountAdminRoutes = [
       const { ctx, caller, input } = call
       const { did, handle } = input
       const entry = { actor: caller.actor, action: 'handle_updated', subject: did } as const
-      // The directory is told of the handle before it is given, and is not told otherwise afterwards.
+      // Check first: the directory is told of the handle before the account gets it, and that is not undone.
       await ctx.db.transaction((tx) => requireStanding(call, tx, entry))
       const operated = operatedBy(call, { ...entry, isDone: true })
       await changeHandle(call, did, handle, { allowReserved: true, operated })

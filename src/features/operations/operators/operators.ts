@@ -61,8 +61,8 @@ export function operator(act: Act = 'operate', { takesBytes = false } = {}): Gua
 }
 
 /**
- * Throws `InvalidRequest` if the reason for the audit log cannot be read. Guards call it, before anything is done that
- * could not be recorded.
+ * Throws `InvalidRequest` if the reason for the audit log cannot be read. Guards call it first, so that nothing is done
+ * that cannot be recorded.
  */
 export const requireReadableReason = (exchange: Exchange): void => void reasonOf(exchange)
 
@@ -267,7 +267,7 @@ async function signingDevice(exchange: Exchange): Promise<Operator | null> {
   // After the signature, so that unsigned traffic fills no table; before the handler, so that it runs once.
   const fresh = await ctx.db.transaction(async (tx) => {
     if (!(await insertNonce(tx, { deviceId, nonce, now }))) return false
-    // The body may have taken its time.
+    // The device may have been revoked while the body arrived.
     if ((await touchDevice(tx, deviceId, now)) === 0) throw deviceRevoked()
     return true
   })

@@ -34,7 +34,7 @@ export async function deleteRole(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`DELETE FROM operator_role WHERE did = ${did}`)
 }
 
-/** Whether an owner other than this one is there whose account is active, and may sign in. */
+/** Whether there is another owner whose account is active, and who may thus sign in. */
 export const hasOtherOwner = async (tx: Tx, did: Did): Promise<boolean> =>
   (await tx.get(sql`
     SELECT 1 FROM operator_role r JOIN account a ON a.did = r.did
