@@ -1,5 +1,6 @@
 /**
- * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction.
+ * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction. A new
+ * database gets all of them in the same one.
  *
  * A file is never edited once released. An older binary refuses a database that a newer one has migrated, unless
  * servers share the database and are upgraded one after another: then it runs if the newer migrations only added
@@ -61,12 +62,18 @@ export async function migrate(
   if (applied.length === 0) beforeFirst?.()
   refuseNewer(applied, migrations, isShared)
 
-  const names: string[] = []
   const done = new Set(applied.map(({ number }) => number))
-  for (const migration of migrations.toSorted((a, b) => a.number - b.number)) {
-    if (done.has(migration.number)) continue
-    if (await db.transaction((tx) => apply(tx, dialect, migration, now))) names.push(migration.name)
-  }
+  const pending = migrations.filter(({ number }) => !done.has(number)).toSorted((a, b) => a.number - b.number)
+  // A new database waits for the disk once, not once for each migration.
+  const steps = applied.length === 0 ? [pending] : pending.map((migration) => [migration])
+  const names: string[] = []
+  for (const step of steps) names.push(...(await db.transaction((tx) => applyAll(tx, dialect, step, now))))
+  return names
+}
+
+async function applyAll(tx: Tx, dialect: Dialect, step: readonly Migration[], now: Millis): Promise<string[]> {
+  const names: string[] = []
+  for (const migration of step) if (await apply(tx, dialect, migration, now)) names.push(migration.name)
   return names
 }
 

@@ -276,6 +276,16 @@ test('migrations run once, in order, each whole or not at all, and a newer schem
   await fresh.close()
 })
 
+test('a new database gets all migrations or none', async () => {
+  const first = { number: 1, name: 'first', text: 'CREATE TABLE a (x INTEGER);\n' }
+  const broken = { number: 2, name: 'broken', text: 'INSERT INTO nowhere VALUES (1);\n' }
+  const fresh = openSqlite({ path: join(dir, 'all-or-none.db') })
+  await expect(migrate(fresh, [first, broken], 0)).rejects.toThrow()
+  expect(await fresh.get(sql`SELECT name FROM sqlite_master WHERE name = 'a'`)).toBeNull()
+  expect(await migrate(fresh, [first], 0)).toEqual(['first'])
+  await fresh.close()
+})
+
 test('a snapshot sees one state, whatever is written meanwhile', async () => {
   await db.run(sql`DELETE FROM item`)
   await add('before')
