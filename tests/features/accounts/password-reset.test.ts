@@ -1,6 +1,7 @@
 import { expect, spyOn, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { answerOf, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { useWorld } from '../../support/world.ts'
@@ -100,6 +101,57 @@ test('whether an address has an account is not told', async () => {
   expect([unknown.status, unknown.body]).toEqual([known.status, known.body])
   await lastCode(pds, bob.email)
   expect(pds.mails.some(({ to }) => to === 'nobody@example.com')).toBe(false)
+})
+
+/** The codes in the mails to an address, the oldest first. */
+const codesTo = (email: string, { mails }: Pick<TestPds, 'mails'> = pds): string[] =>
+  mails.filter(({ to }) => to === email).flatMap(({ text }) => /^[A-Z2-7]{5}-[A-Z2-7]{5}$/m.exec(text)?.[0] ?? [])
+
+test('a stranger who asks again and again voids no code, and all are void once one is used', async () => {
+  const frank = await createAccount(pds, 'frank')
+  for (let asked = 0; asked < 12; asked++) {
+    await requestReset(frank.email)
+    await pds.runSteps()
+  }
+  const codes = codesTo(frank.email)
+  expect(codes).toHaveLength(5)
+  expect((await reset(codes[0]!, 'what I wanted')).status).toBe(200)
+  for (const code of codes) expect((await reset(code, 'what they want')).status).toBe(400)
+})
+
+test('who is asked for hour after hour, from everywhere, gets a bounded number of mails, and has a code that works', async () => {
+  await using limited = await startPds()
+  const grace = await createAccount(limited, 'grace')
+  const codes = () => codesTo(grace.email, limited)
+  let asked = 0
+  const ask = async () => {
+    asked++
+    const headers = { 'x-forwarded-for': `${20 + (asked % 50)}.${asked % 250}.7.9` }
+    const json = { email: grace.email }
+    const answer = await xrpc(limited, 'com.atproto.server.requestPasswordReset', { json, headers })
+    expect(answer.status).toBe(200)
+    await limited.runSteps()
+  }
+  for (let hours = 0; hours < 8; hours++)
+    for (let quarters = 0; quarters < 4; quarters++) {
+      for (let i = 0; i < 6; i++) await ask()
+      limited.clock.advance({ secs: 15 * 60 + 1 })
+    }
+  expect(codes().length).toBeLessThan(8 * 4 + 20)
+  await ask()
+  const json = { token: codes().at(-1), password: 'my password' }
+  expect((await xrpc(limited, 'com.atproto.server.resetPassword', { json })).status).toBe(200)
+})
+
+test('what an operator makes voids none that was mailed', async () => {
+  const henry = await createAccount(pds, 'henry')
+  await requestReset(henry.email)
+  const code = await lastCode(pds, henry.email)
+  const path = `${pds.url}/v1/admin/accounts/${henry.did}/reset-token`
+  const made = await request(path, { method: 'POST', headers: bearer(ADMIN_TOKEN) })
+  expect(made.status).toBe(200)
+  expect((await reset(code, 'my password')).status).toBe(200)
+  expect((await reset(made.body.token, 'another one')).status).toBe(400)
 })
 
 test('a refused password does not use the code up', async () => {

@@ -160,12 +160,12 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     patches: [
       {
         path: 'src/features/identity/mails/mailed-codes.ts',
-        find: '  await deleteMailedCode(tx, known.did, purpose)\n',
+        find: '  await deleteMailedCodes(tx, known.did, purpose)\n',
         put: '',
       },
       {
         path: 'src/features/identity/mails/mails-feature.ts',
-        find: `for (const purpose of ['reset_password', 'sign_in'] as const) await deleteMailedCode(tx, did, purpose)`,
+        find: `for (const purpose of ['reset_password', 'sign_in'] as const) await deleteMailedCodes(tx, did, purpose)`,
         put: '',
       },
     ],

@@ -7,15 +7,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountWithEmail } from '../accounts/accounts.ts'
-import {
-  addMail,
-  askedBy,
-  codeRefused,
-  loadMailTexts,
-  orderCode,
-  redeemAnonymousCode,
-  type Told,
-} from '../mails/mails.ts'
+import { askedBy, codeRefused, mailCodeForAnyone, redeemAnonymousCode, type Told } from '../mails/mails.ts'
 import { announceIn, type Operated } from '../account-events/account-events.ts'
 import { hashPassword, loginWithPassword, passwordFault, replacePassword } from '../passwords/passwords.ts'
 
@@ -23,8 +15,9 @@ import { hashPassword, loginWithPassword, passwordFault, replacePassword } from 
 const MAX_ADDRESS_CHARS = 320
 
 /**
- * Mail a code to the address if it belongs to an account. The lookup runs after the response and every address causes
- * the same writes, so neither the response nor its timing reveals whether there is an account.
+ * Mail a code to the address if it belongs to an account, unless that has enough codes that work. The lookup runs after
+ * the response and every address causes the same writes, so neither the response nor its timing reveals whether there
+ * is an account.
  */
 export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
   if (email.length > MAX_ADDRESS_CHARS) return
@@ -43,11 +36,7 @@ export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
   maxWaitSecs: 60,
   async take(ctx, { payload: { email, told }, end }) {
     const account = await accountWithEmail(ctx.db, email)
-    if (!account) return
-    await loadMailTexts(ctx, account)
-    await ctx.db.transaction(async (tx) => {
-      if (await end(tx)) await addMail(ctx, tx, await orderCode(ctx, tx, account.did, 'reset_password', told))
-    })
+    if (account) await mailCodeForAnyone(ctx, account, 'reset_password', told, end)
   },
 }
 

@@ -7,9 +7,9 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
-import type { CodePurpose } from './mailed-code-store.ts'
-import { issueCode } from './mailed-codes.ts'
-import { sendMail, type MailOrder } from './mail-steps.ts'
+import { placesOf, type CodePurpose } from './mailed-code-store.ts'
+import { countWorkingCodes, issueCode } from './mailed-codes.ts'
+import { addMail, sendMail, type MailOrder } from './mail-steps.ts'
 import { addressOf, codeMail, loadMailTexts, type Told } from './mail-bodies.ts'
 
 /** Returns the caller's account. Throws `InvalidRequest` if it was deleted after the caller authenticated. */
@@ -50,7 +50,7 @@ export async function mailCode(
  * Issue a code. Returns its mail, which replaces one that is still waiting. Throws `InvalidRequest` if there is no
  * account or no address.
  */
-export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePurpose, told: Told): Promise<MailOrder> {
+async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePurpose, told: Told): Promise<MailOrder> {
   // Read in the same transaction: an address that was just replaced must not receive the code.
   const account = await present(tx, did)
   const email = addressOf(account)
@@ -61,6 +61,28 @@ export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePur
     mail: await codeMail(ctx, { ...account, email }, purpose, code, told),
     carries: { did, purpose, code },
   }
+}
+
+/**
+ * Mail a code that anyone can ask for, in the transaction that `end` returns true in. It is withheld while the account
+ * has as many codes that work as it may have, and if it is asked for often, while it has one. So the holder always has
+ * one that works, and gets a bounded number of mails.
+ */
+export async function mailCodeForAnyone(
+  ctx: Context,
+  account: Account,
+  purpose: CodePurpose,
+  told: Told,
+  end: (tx: Tx) => Promise<boolean>,
+): Promise<void> {
+  const { did } = account
+  const state = await ctx.limits.chargeShared({ name: 'requestMail', key: mailKey(did, purpose) })
+  const most = state?.allowed === false ? 1 : placesOf(purpose).length
+  await loadMailTexts(ctx, account)
+  await ctx.db.transaction(async (tx) => {
+    if ((await end(tx)) && (await countWorkingCodes(ctx, tx, did, purpose)) < most)
+      await addMail(ctx, tx, await orderCode(ctx, tx, did, purpose, told))
+  })
 }
 
 /**

@@ -1,30 +1,50 @@
 /** SQL of the `mailed_code` table. */
-import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import { sql, sqlList, type Reader, type Sql, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export type CodePurpose =
   'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation' | 'sign_in'
 
+/** What is in the column `purpose`: the purpose, with a number if an account may have several codes for it. */
+export type CodePlace = CodePurpose | `${CodePurpose} ${number}`
+
+/** Codes that an account may have beside the first: for what strangers can have codes mailed for. */
+const furtherPlaces: Readonly<Partial<Record<CodePurpose, readonly CodePlace[]>>> = {
+  reset_password: ['reset_password 2', 'reset_password 3', 'reset_password 4', 'reset_password 5'],
+}
+
+/** The places of the codes that an account may have at a time. */
+export const placesOf = (purpose: CodePurpose): CodePlace[] => [purpose, ...(furtherPlaces[purpose] ?? [])]
+
+const isFor = (purpose: CodePurpose): Sql => sql`purpose IN ${sqlList(placesOf(purpose))}`
+
 export interface MailedCode {
   did: Did
+  place: CodePlace
   codeHash: string
   requestedAt: Millis
   failures: number
 }
 
-const columns = sql`did, code_hash AS "codeHash", requested_at AS "requestedAt", failures`
+const columns = sql`did, purpose AS place, code_hash AS "codeHash", requested_at AS "requestedAt", failures`
 
-/** Store a code, replacing an earlier one with the same purpose. */
+/** Store a code, replacing an earlier one in the same place. */
 export const putMailedCode = (
   tx: Tx,
   did: Did,
-  purpose: CodePurpose,
+  place: CodePlace,
   codeHash: string,
   requestedAt: Millis,
 ): Promise<number> =>
   tx.run(sql`
-    INSERT INTO mailed_code (did, purpose, code_hash, requested_at, failures) VALUES (${did}, ${purpose}, ${codeHash}, ${requestedAt}, 0)
+    INSERT INTO mailed_code (did, purpose, code_hash, requested_at, failures) VALUES (${did}, ${place}, ${codeHash}, ${requestedAt}, 0)
     ON CONFLICT (did, purpose) DO UPDATE SET code_hash = excluded.code_hash, requested_at = excluded.requested_at, failures = 0`)
+
+/** Returns the codes of an account for a purpose, the oldest first. */
+export const mailedCodesOf = (reader: Reader, did: Did, purpose: CodePurpose): Promise<MailedCode[]> =>
+  reader.all(
+    sql`SELECT ${columns} FROM mailed_code WHERE did = ${did} AND ${isFor(purpose)} ORDER BY requested_at, purpose`,
+  )
 
 export const findMailedCode = (reader: Reader, did: Did, purpose: CodePurpose): Promise<MailedCode | null> =>
   reader.get(sql`SELECT ${columns} FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
@@ -34,13 +54,13 @@ export const findMailedCodeByHash = (
   purpose: CodePurpose,
   codeHash: string,
 ): Promise<MailedCode | null> =>
-  reader.get(sql`SELECT ${columns} FROM mailed_code WHERE code_hash = ${codeHash} AND purpose = ${purpose}`)
+  reader.get(sql`SELECT ${columns} FROM mailed_code WHERE code_hash = ${codeHash} AND ${isFor(purpose)}`)
 
 export const countFailure = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
   tx.run(sql`UPDATE mailed_code SET failures = failures + 1 WHERE did = ${did} AND purpose = ${purpose}`)
 
-export const deleteMailedCode = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
-  tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
+export const deleteMailedCodes = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
+  tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND ${isFor(purpose)}`)
 
 export const deleteMailedCodesOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)

@@ -1,19 +1,23 @@
 /**
  * Codes sent by mail. A code permits one action, once, within a quarter of an hour.
  *
- * An account has one valid code per purpose; a new one replaces it. Too many wrong guesses void a code.
+ * An account has one valid code per purpose; a new one replaces it. Too many wrong guesses void a code. Strangers can
+ * have codes mailed that reset a password, so an account has several of these at a time: a request by a stranger does
+ * not void the code that the holder is about to type.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { expiredToken, invalidToken, type Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Tx } from '../../../platform/database/database.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import {
   countFailure,
-  deleteMailedCode,
+  deleteMailedCodes,
   findMailedCode,
   findMailedCodeByHash,
+  mailedCodesOf,
+  placesOf,
   putMailedCode,
   type CodePurpose,
   type MailedCode,
@@ -23,7 +27,10 @@ export const CODE_TTL_SECS = 15 * 60
 const MAX_FAILURES = 5
 const CODE_CHARS = 10
 
-/** Generate a code and store its hash in the caller's transaction. Returns the code as `XXXXX-XXXXX`. */
+/**
+ * Generate a code and store its hash in the caller's transaction. If the account has as many codes as it may have, the
+ * oldest is void. Returns the code as `XXXXX-XXXXX`.
+ */
 export async function issueCode(
   { clock }: Pick<Context, 'clock'>,
   tx: Tx,
@@ -32,9 +39,21 @@ export async function issueCode(
 ): Promise<string> {
   const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
   const code = `${letters.slice(0, 5)}-${letters.slice(5)}`
-  await putMailedCode(tx, did, purpose, hashOf(code), clock.now())
+  const now = clock.now()
+  const known = await mailedCodesOf(tx, did, purpose)
+  const working = new Set(known.filter((one) => works(one, now)).map(({ place }) => place))
+  const place = placesOf(purpose).find((one) => !working.has(one)) ?? known[0]!.place
+  await putMailedCode(tx, did, place, hashOf(code), now)
   return code
 }
+
+/** How many codes of an account could be redeemed now. */
+export const countWorkingCodes = async (
+  { clock }: Pick<Context, 'clock'>,
+  reader: Reader,
+  did: Did,
+  purpose: CodePurpose,
+): Promise<number> => (await mailedCodesOf(reader, did, purpose)).filter((one) => works(one, clock.now())).length
 
 export type CodeFault = 'invalid' | 'expired'
 
@@ -54,7 +73,7 @@ export async function redeemCode(
     return 'invalid'
   }
   if (isOver(known, clock.now())) return 'expired'
-  await deleteMailedCode(tx, did, purpose)
+  await deleteMailedCodes(tx, did, purpose)
   return null
 }
 
@@ -70,7 +89,7 @@ export async function redeemAnonymousCode(
   const known = await findMailedCodeByHash(tx, purpose, hashOf(code))
   if (!known) return { ok: false, fault: 'invalid' }
   if (isOver(known, clock.now())) return { ok: false, fault: 'expired' }
-  await deleteMailedCode(tx, known.did, purpose)
+  await deleteMailedCodes(tx, known.did, purpose)
   return { ok: true, did: known.did }
 }
 
@@ -79,15 +98,15 @@ export async function isCodeAlive(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string },
 ): Promise<boolean> {
-  const known = await findMailedCode(db, did, purpose)
-  return (
-    known !== null && known.codeHash === hashOf(code) && known.failures < MAX_FAILURES && !isOver(known, clock.now())
-  )
+  const hash = hashOf(code)
+  return (await mailedCodesOf(db, did, purpose)).some((one) => one.codeHash === hash && works(one, clock.now()))
 }
 
 /** Returns `ExpiredToken` or `InvalidToken`. */
 export const codeRefused = (fault: CodeFault): Refusal =>
   fault === 'expired' ? expiredToken('Token is expired') : invalidToken('Token is invalid')
+
+const works = (code: MailedCode, now: Millis): boolean => code.failures < MAX_FAILURES && !isOver(code, now)
 
 const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + CODE_TTL_SECS * 1000
 

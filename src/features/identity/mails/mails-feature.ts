@@ -1,7 +1,7 @@
 /** The mail to account holders, and the sweep of expired codes. */
 import type { Feature } from '../../../http/feature.ts'
 import { mailStep } from './mail-steps.ts'
-import { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
+import { deleteMailedCodes, deleteMailedCodesOf } from './mailed-code-store.ts'
 import { mailedCodeSweep } from './mailed-code-sweep.ts'
 
 export const mails: Feature = {
@@ -16,6 +16,6 @@ export const mails: Feature = {
   },
   async endAccess(_, tx, did, why) {
     if (why !== 'new_password' && why !== 'reset_password') return
-    for (const purpose of ['reset_password', 'sign_in'] as const) await deleteMailedCode(tx, did, purpose)
+    for (const purpose of ['reset_password', 'sign_in'] as const) await deleteMailedCodes(tx, did, purpose)
   },
 }

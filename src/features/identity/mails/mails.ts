@@ -1,5 +1,13 @@
 /** The door of mails: the texts that account holders get, the codes in them, and the step that sends them. */
-export { askedBy, chargeMail, mailCode, mailsOf, orderCode, presentAccount, requestCode } from './code-requests.ts'
+export {
+  askedBy,
+  chargeMail,
+  mailCode,
+  mailCodeForAnyone,
+  mailsOf,
+  presentAccount,
+  requestCode,
+} from './code-requests.ts'
 export {
   CODE_TTL_SECS,
   codeRefused,
