@@ -1,7 +1,7 @@
 /**
- * `holdfast init`, step by step. Whatever decides is looked at first; then the files are written, each whole or not at
- * all; then the service and the invite follow, which find what an earlier run has made. So it can be killed anywhere
- * and run again.
+ * `holdfast init`, step by step. Everything is checked first; then the files are written, each whole or not at all;
+ * then the service and the invite follow, which find what an earlier run has made. So it can be killed anywhere and run
+ * again.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -33,7 +33,7 @@ import {
   ownAddresses,
   recordsOf,
 } from './dns-records.ts'
-import { encryptionHere, isServerRunning, lookAtMachine, lookAtReach } from './looks.ts'
+import { encryptionHere, isServerRunning, checkMachine, checkReach } from './machine-checks.ts'
 import {
   canInstallService,
   installService,
@@ -65,17 +65,17 @@ export interface SetUp {
   dnsWaitSecs: number
 }
 
-type Look = { name: string } & Finding
+type CheckedPart = { name: string } & Finding
 
 interface SetUpReport {
   publicUrl: string
   /** The file of variables. */
   configuration: string
-  /** `none`: a look failed, so nothing was written. */
+  /** `none`: a check failed, so nothing was written. */
   outcome: 'none' | 'kept' | 'written'
   /** Where the former configuration is; null if it was not replaced. */
   copy: string | null
-  looks: Look[]
+  checks: CheckedPart[]
   records: DnsRecord[]
   /** Variables of the reference that have no counterpart, with the reason. */
   dropped: Readonly<Record<string, string>>
@@ -83,7 +83,7 @@ interface SetUpReport {
   invite: string | null
   signUpUrl: string
   /** Null if the server does not run. */
-  doctor: Look[] | null
+  doctor: CheckedPart[] | null
   /** What is left to do, in sentences. */
   next: string[]
 }
@@ -113,7 +113,7 @@ export async function setUp(given: SetUp): Promise<boolean> {
     configuration: settings,
     outcome: 'none',
     copy: null,
-    looks: [],
+    checks: [],
     records: [],
     dropped: answers.dropped,
     service: null,
@@ -148,16 +148,16 @@ async function perform(run: Run): Promise<boolean> {
   const patient = patientOf(config, systemResolver({ asksSystem: true }))
   /** The server as others find it. */
   const outside = servers === undefined ? patient : patientOf(config, names.resolver)
-  for await (const look of lookAtMachine(patient, { mayBindAll: isService, hasFormer: isMoving }))
-    note(run, report.looks, look)
-  if (report.looks.some(({ state }) => state === 'fault')) return stopped(run)
+  for await (const checked of checkMachine(patient, { mayBindAll: isService, hasFormer: isMoving }))
+    note(run, report.checks, checked)
+  if (report.checks.some(({ state }) => state === 'fault')) return stopped(run)
 
   report.records = recordsOf(config, addressesHere(invocation))
   if (invocation.options['skip-dns'] !== true) {
     const responder = await openResponder(config)
     const outcome = await awaitRecords(run, names, responder !== null).finally(() => responder?.close())
     if (outcome === 'missing') return stopped(run)
-    if (outcome === 'seen') note(run, report.looks, { name: 'reach', finding: await lookAtReach(outside) })
+    if (outcome === 'seen') note(run, report.checks, { name: 'reach', finding: await checkReach(outside) })
   }
 
   write(run)
@@ -179,7 +179,7 @@ function stopped({ report, settings }: Run): false {
 const marks = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' } as const
 const NAME_WIDTH = 'client-address'.length
 
-function note({ say }: Run, list: Look[], { name, finding }: Examined): void {
+function note({ say }: Run, list: CheckedPart[], { name, finding }: Examined): void {
   list.push({ name, ...finding })
   say(`${marks[finding.state]} ${name.padEnd(NAME_WIDTH)}  ${finding.text}`)
   if ('remedy' in finding) say(`${' '.repeat(NAME_WIDTH + 8)}→ ${finding.remedy}`)
@@ -191,7 +191,7 @@ async function wantsService({ invocation: { options, terminal }, isUnattended }:
     return true
   }
   if (isUnattended || !canInstallService() || !isSystemdRunning()) return false
-  return isYes(await terminal.ask('Install a service of systemd, which runs the server? (Y/n): '), true)
+  return isYes(await terminal.ask('Install a systemd service that runs the server? (Y/n): '), true)
 }
 
 const isSystemdRunning = (): boolean => existsSync('/run/systemd/system')
@@ -270,7 +270,7 @@ async function awaitRecords(
 ): Promise<'seen' | 'skipped' | 'missing'> {
   const { invocation, config, report, say, dnsWaitSecs, isUnattended } = run
   const { terminal } = invocation
-  const tell = (finding: Finding) => note(run, report.looks, { name: 'dns', finding })
+  const tell = (finding: Finding) => note(run, report.checks, { name: 'dns', finding })
   say('DNS needs these records:')
   say(
     table(
@@ -367,7 +367,7 @@ async function firstInvite(
 }
 
 async function examine(run: Run, patient: Patient): Promise<void> {
-  const doctor: Look[] = []
+  const doctor: CheckedPart[] = []
   run.report.doctor = doctor
   run.say('The doctor says:')
   for await (const examined of examineAll(patient)) note(run, doctor, examined)

@@ -38,7 +38,7 @@ const ADDRESS = '127.0.0.77'
 interface Report {
   outcome: string
   copy: string | null
-  looks: { name: string; state: string; text: string }[]
+  checks: { name: string; state: string; text: string }[]
   records: object[]
   invite: string | null
   next: string[]
@@ -79,7 +79,7 @@ const unattended = (...more: string[]) => [...basics(), ...places(), ...dns(), .
 const init = (...more: string[]): Promise<Ended> => runProgram(unattended(...more), environment())
 const reported = ({ out }: Ended): Report => JSON.parse(out) as Report
 const written = () => parseEnv(readFileSync(file, 'utf8'))
-const stateOf = ({ looks }: Report, name: string) => looks.find((look) => look.name === name)
+const stateOf = ({ checks }: Report, name: string) => checks.find((check) => check.name === name)
 
 describe('unattended', () => {
   test('writes a private configuration with which the server runs, and people sign up with the invite', async () => {
@@ -96,7 +96,7 @@ describe('unattended', () => {
         { name: `*.${DOMAIN}`, type: 'A', value: ADDRESS },
       ],
     })
-    expect(report.looks.map(({ name, state }) => `${name} ${state}`)).toEqual([
+    expect(report.checks.map(({ name, state }) => `${name} ${state}`)).toEqual([
       'disk ok',
       'network-share ok',
       'clock ok',

@@ -63,8 +63,8 @@ test('from an empty machine to a post that the network has verified', async () =
   names.delegate(`_acme-challenge.${DOMAIN}`, acme.dnsPort)
   const { code, out, err } = await setUp
   expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('all records are there') })
-  const report = JSON.parse(out) as { invite: string; signUpUrl: string; looks: object[] }
-  expect(report.looks).toContainEqual({
+  const report = JSON.parse(out) as { invite: string; signUpUrl: string; checks: object[] }
+  expect(report.checks).toContainEqual({
     name: 'reach',
     state: 'ok',
     text: `a request to port ${httpPort} of ${DOMAIN} arrives here`,

@@ -1,4 +1,4 @@
-/** What `holdfast init` looks at before it writes: disk, clock, mail, ports, and how others reach the server. */
+/** What `holdfast init` checks before it writes: disk, clock, mail, backups, ports, and whether others can reach it. */
 import { createSocket } from 'node:dgram'
 import { existsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -43,8 +43,8 @@ interface PortRights {
   hasFormer: boolean
 }
 
-/** Look at this machine. */
-export async function* lookAtMachine(patient: Patient, rights: PortRights): AsyncGenerator<Examined> {
+/** Check this machine. */
+export async function* checkMachine(patient: Patient, rights: PortRights): AsyncGenerator<Examined> {
   const { config } = patient
   const folder = { ...patient, config: { ...config, dataDir: nearestFolder(config.dataDir) } }
   const hasData = isPostgresUrl(config.databaseUrl) || isDatabaseThere(sqlitePath(config.databaseUrl))
@@ -54,8 +54,8 @@ export async function* lookAtMachine(patient: Patient, rights: PortRights): Asyn
     if (checksOfServices.has(name) || (hasData && checksOfData.has(name)))
       yield { name, finding: await examine(check, patient) }
   }
-  yield { name: 'backups', finding: await lookAtBackups(patient) }
-  yield { name: 'ports', finding: await lookAtPorts(config, rights) }
+  yield { name: 'backups', finding: await checkBackups(patient) }
+  yield { name: 'ports', finding: await checkPorts(config, rights) }
 }
 
 /** The folder itself, or the nearest one above it that exists. */
@@ -64,7 +64,7 @@ function nearestFolder(path: string): string {
   return nearestFolder(dirname(path))
 }
 
-async function lookAtBackups(patient: Patient): Promise<Finding> {
+async function checkBackups(patient: Patient): Promise<Finding> {
   const { backup, dataDir, blobMirror } = patient.config
   if (backup.destination === null || backup.intervalSecs === 0)
     return warning('no backups are made', 'name a folder or a bucket with --backups')
@@ -114,7 +114,7 @@ function portsOf({ bindAddress, port, tls, ...config }: Config): Opened[] {
   ]
 }
 
-async function lookAtPorts(config: Config, { mayBindAll, hasFormer }: PortRights): Promise<Finding> {
+async function checkPorts(config: Config, { mayBindAll, hasFormer }: PortRights): Promise<Finding> {
   const opened = portsOf(config)
   const names = opened.map(nameOf).join(', ')
   for (const each of opened) {
@@ -190,7 +190,7 @@ export function tryPort({ protocol, address, port }: Opened): Promise<string | n
 }
 
 /** Whether a request to the public name arrives here, as far as this machine can tell. */
-export async function lookAtReach({ config, upstream }: Patient): Promise<Finding> {
+export async function checkReach({ config, upstream }: Patient): Promise<Finding> {
   const { hostname, origin } = new URL(config.publicUrl)
   const { mode, httpPort } = config.tls
   if (mode === 'off') {
