@@ -293,7 +293,7 @@ async function askMail({ terminal, known }: Asking): Promise<Variables> {
   const mail = await untilValid(terminal, async () => {
     const question = 'Mail server, as smtp://user@host:587; without one, mail goes to the log'
     const address = await put(terminal, question, NONE)
-    return mailVariables(address) ?? new Fault('smtp:// or smtps://, a user, @ and a host, please')
+    return mailVariables(address) ?? new Fault('enter smtp:// or smtps://, a user, @ and a host')
   })
   const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_SMTP_PASSWORD: password } = mail
   if (user === undefined || password !== undefined) return mail

@@ -5,20 +5,20 @@ const DEFAULT_DNS_WAIT_SECS = 600
 const MAX_DNS_WAIT_SECS = 86_400
 
 export const initCommand: Command = {
-  summary: 'Set up a server: ask, look, write its configuration, start its service, make the first invite.',
-  details: `Asks for what it cannot find out, looks at disk, clock, mail, ports and DNS, says which DNS records to set and waits for
-them, and writes the configuration with new secrets to ./holdfast.env. Then makes the first invite. With --service, it
-writes to /etc/holdfast.env, installs the service of systemd, starts it, and runs the doctor.
+  summary: 'Set up a server: ask, check, write its configuration, start its service, create the first invite.',
+  details: `Asks for what it cannot find out, checks disk, clock, mail, ports and DNS, says which DNS records to set and waits for
+them, and writes the configuration with new secrets to ./holdfast.env. Then creates the first invite. With --service, it
+writes to /etc/holdfast.env, installs a systemd service, starts it, and runs the doctor.
 
 Without --tls, the server gets its certificates itself if it can open ports 80 and 443, and is behind a reverse proxy
 otherwise. Keys without an option are taken from the environment: SERVICE_SERVICE_NAME=… is written to the file too.
 
-Nothing is written before all looks have passed. It can be interrupted at any point, and run again: secrets and all else
-in the file stay. Options that change what the file says need --force, and a copy of the file is kept.
+Nothing is written before all checks have passed. It can be interrupted at any point, and run again: secrets and other
+values in the file stay. Options that change values in the file need --force, and a copy of the file is kept.
 
 Unattended: holdfast init --yes --domain pds.example.com --mail smtp://user:password@smtp.example.com --service
 
-Exits with 0 if all is done, 1 if a look or a step failed, 2 if an option is wrong, and 130 if it was interrupted.`,
+Exits with 0 if all is done, 1 if a check or a step failed, 2 if an option is wrong, and 130 if it was interrupted.`,
   options: {
     domain: { value: 'DOMAIN', doc: 'Host name of the server, and the domain under which it offers handles.' },
     'sign-up': {
@@ -37,11 +37,11 @@ Exits with 0 if all is done, 1 if a look or a step failed, 2 if an option is wro
     data: { value: 'FOLDER', doc: 'Folder of the data.' },
     config: { value: 'FILE', doc: 'The configuration to write, a name that ends in .env.' },
     'from-reference': { value: 'FILE', doc: 'Translate the environment (PDS_*) of a reference PDS.' },
-    service: { doc: 'Install and start the service of systemd.' },
+    service: { doc: 'Install and start a systemd service.' },
     address: { value: 'IP,…', doc: 'Public addresses of this machine, for the DNS records.' },
     'name-server': { value: 'IP,…', doc: 'Ask these name servers about the records instead of those of the machine.' },
     'dns-wait': { value: 'SECS', doc: `How long to wait for the records (${DEFAULT_DNS_WAIT_SECS}).` },
-    'skip-dns': { doc: 'Do not look at DNS.' },
+    'skip-dns': { doc: 'Do not check DNS.' },
     force: { doc: 'Change the configuration that is there. A copy is kept.' },
     yes: { doc: 'Ask nothing.' },
     json: { doc: 'Print JSON, for scripts; what happens goes to standard error.' },

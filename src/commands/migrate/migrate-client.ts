@@ -201,8 +201,8 @@ export async function tellKeys({ terminal, options }: Invocation, keys: KeyChang
 }
 
 export const keyOptions = {
-  'keep-key': { value: 'KEYS', doc: 'Rotation keys of yours that stay, with commas between them.' },
-  'drop-key': { value: 'KEYS', doc: 'Rotation keys that go although they are believed to be yours.' },
+  'keep-key': { value: 'KEYS', doc: 'Rotation keys of yours to keep, separated by commas.' },
+  'drop-key': { value: 'KEYS', doc: 'Rotation keys to remove although they are believed to be yours.' },
 } as const satisfies Record<string, Option>
 
 /** The keys that are to stay, after the options; undefined if they do not say. Throws `Misuse` for keys not shown. */
@@ -280,7 +280,7 @@ export async function signAgreed(
   const { signAgreed: sign } = await import('../../protocol/plc.ts')
   const signed = sign(operation, agreement, key)
   if (signed === null)
-    throw new OperatorError('what becomes of the identity is not what was shown: look at its keys again')
+    throw new OperatorError('the identity would change in another way than was shown: check its keys again')
   return signed
 }
 

@@ -20,14 +20,14 @@ import {
 const acts = ['retry', 'mail', 'sign-in', 'without-old-server'] as const
 
 export const migrateContinueCommand: Command = {
-  summary: 'Do what a move waits for, and follow it.',
+  summary: 'Take the next step of a move that waits for you, and follow the move.',
   parameters: ['<handle or DID>'],
   details: `Signs in at the new server with the password that the account has there. "holdfast migrate status" says what the move waits
 for. Without an option, the command follows the move. It exits with 1 if it is your turn again.
 
 Before the identity is changed, with --code, --key or --wallet, the command shows which of its rotation keys stay and
-which go, and asks. A script gives --agreement with what "holdfast migrate status --json" prints beside the keys: then
-nothing else is signed. --keep-key and --drop-key change which keys stay, and show them again.
+which go, and asks. A script passes as --agreement what "holdfast migrate status --json" prints beside the keys, so
+that nothing else is signed. --keep-key and --drop-key change which keys stay, and show them again.
 
 With --password-stdin the password at the new server is the first line of standard input, and that of the old server, for
 --sign-in, the second.`,
@@ -35,7 +35,7 @@ With --password-stdin the password at the new server is the first line of standa
     ...serverOption,
     code: { value: 'CODE', doc: 'The code that the old server has mailed to change the identity.' },
     ...signerOptions,
-    agreement: { value: 'TEXT', doc: 'What the keys that were shown stand for. See below.' },
+    agreement: { value: 'TEXT', doc: 'The agreement that was printed with the keys. See below.' },
     ...keyOptions,
     yes: { doc: 'Do not ask for confirmation of the keys.' },
     archive: { value: 'FILE', doc: 'Upload the repository from this CAR file.' },

@@ -13,7 +13,7 @@ export const operatorSignInCommand = adminCommand({
   isOpen: true,
   summary: 'Sign in with an account that has a role, and print the token of a session.',
   parameters: ['<account>'],
-  details: `Commands take the token in place of the admin token, and may do what the role permits. For what is dangerous, such as
+  details: `Commands take the token in place of the admin token, and may do what the role permits. For dangerous acts, such as
 deleting an account, the password must have been entered in the last ten minutes: sign in again.
 
 The session ends after half an hour without a command, after eight hours, and when the role or the password changes.

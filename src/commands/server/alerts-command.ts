@@ -21,12 +21,12 @@ interface TestOutcome {
 }
 
 const OFF = 'Alerts are off: set alerts.mail_to or alerts.webhook_url.'
-const outcome = (sent: boolean) => (sent ? 'sent' : 'not sent yet: the log says why, and the server tries again')
+const outcome = (sent: boolean) => (sent ? 'sent' : 'not sent yet: the log says why, and the server will retry')
 
 export const alertsCommand = adminCommand({
-  summary: 'List the alerts that last, and those that are over.',
-  details: `Alerts are what operators have to act on, such as a disk that is nearly full: docs/alerts.md lists them. "pending" is
-one that has not lasted for long enough to be told. Exits with 1 while an alert is on, or if a test was not sent.`,
+  summary: 'List current and recent alerts.',
+  details: `Alerts are conditions that operators have to act on, such as a disk that is nearly full: docs/alerts.md lists them. A
+"pending" alert has not lasted long enough to be sent. Exits with 1 while an alert is on, or if a test was not sent.`,
   options: { test: { doc: 'Send a test to every recipient, and say which were reached.' } },
   async run({ server, options }) {
     return options['test'] === true ? tested(server) : listed(server)

@@ -889,7 +889,7 @@ export const declared = {
     mailTo: field(listOf(emailAddress), {
       default: [],
       addition: true,
-      doc: 'Addresses that are mailed alerts: what operators have to act on, once when it begins and once when it is over. Empty: none. See docs/alerts.md.',
+      doc: 'Addresses to which alerts are mailed: once when a condition begins that operators have to act on, and once when it is over. Empty: none. See docs/alerts.md.',
     }),
     webhookUrl: optional(httpUrl, {
       addition: true,
@@ -902,7 +902,7 @@ export const declared = {
     reminderSecs: field(seconds(), {
       default: DAY_SECS,
       addition: true,
-      doc: 'Time after which an alert that lasts is told again. 0: never.',
+      doc: 'Time after which a lasting alert is sent again. 0: never.',
     }),
     diskFreeBytes: field(bytes(), {
       default: 2048 * MEBIBYTE,
@@ -912,12 +912,12 @@ export const declared = {
     signUpsPerHour: field(integer(), {
       default: 50,
       addition: true,
-      doc: 'New accounts within an hour that are told. 0: not told.',
+      doc: 'Number of new accounts within an hour that causes an alert. 0: no alert.',
     }),
     refusalsPerHour: field(integer(), {
       default: 10_000,
       addition: true,
-      doc: 'Requests within an hour, refused because of rate limits, that are told. 0: not told.',
+      doc: 'Number of requests refused by rate limits within an hour that causes an alert. 0: no alert.',
     }),
   }),
 

@@ -71,7 +71,7 @@ test('a person restores the account in a browser, and reads what was taken over'
   await page.goto(`${pds.url}/account`)
   await page.locator('#archive').evaluate((part) => (part.closest('details')!.open = true))
   await page.getByRole('link', { name: 'Restore your account from an archive' }).click()
-  await page.getByText('What you have written since the export is gone').waitFor()
+  await page.getByText('What you have written since the export is lost').waitFor()
   await page.getByLabel('Replace my posts').check()
   await page
     .getByLabel('The archive', { exact: true })

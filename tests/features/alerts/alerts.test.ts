@@ -52,7 +52,7 @@ test('an alert is mailed once, and once that it is over, over restarts', async (
   expect(subjects(pds)).toHaveLength(1)
   await passes(pds, 10)
   expect(subjects(pds)).toEqual(['Alert: the disk is nearly full', 'Over: the disk is nearly full'])
-  expect(pds.mails[1]!.text).toMatch(/It began on .* UTC, and is over since .* UTC\./)
+  expect(pds.mails[1]!.text).toMatch(/It began on .* UTC, and ended on .* UTC\./)
   expect(await listed(pds)).toMatchObject({ alerts: [{ state: 'over', overSince: expect.any(String) }] })
   await passes(pds, 3)
   expect(subjects(pds)).toHaveLength(2)

@@ -10,7 +10,7 @@ export const importTexts = textTable(
     back: 'Back to your account',
     isReplaced: 'Is replaced',
     replacedRecords:
-      'Your posts, likes, follows and all other records: they will be those in the archive. What you have written since the export is gone.',
+      'Your posts, likes, follows and all other records: they will be those in the archive. What you have written since the export is lost.',
     replacedPreferences: 'Preferences that the archive has, such as muted words and saved feeds.',
     isAdded: 'Is added',
     addedBlobs: 'Every picture and video in the archive that this server does not have.',

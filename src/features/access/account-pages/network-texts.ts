@@ -4,7 +4,7 @@ import { textTable } from '../../../http/texts.ts'
 export const networkTexts = textTable(
   {
     title: 'How the network sees you',
-    lead: 'Others see your posts if every link below works. It was looked at just now.',
+    lead: 'Others see your posts if every link below works. They were checked just now.',
     well: 'Everything works.',
     account: 'Your account',
     server: 'This server',
@@ -13,8 +13,8 @@ export const networkTexts = textTable(
     fault: '{name}: broken',
     unknown: '{name}: unknown',
     toDo: 'What to do: {remedy}.',
-    tellOperator: 'What to do: if it stays so, tell the operator of this server.',
-    tellOperatorAt: 'What to do: if it stays so, tell the operator of this server ({email}).',
+    tellOperator: 'What to do: if it stays that way, tell the operator of this server.',
+    tellOperatorAt: 'What to do: if it stays that way, tell the operator of this server ({email}).',
     back: 'Back to your account',
   },
   {

@@ -52,7 +52,7 @@ export async function spaceFaults(
     last = places.at(-1)!.space
   }
   const lost = await throttled(() => spaceBlobs.countReferencesOutside(reader, did))
-  if (lost > 0) faults.push(`${lost} blob references are of records in spaces that there are not`)
+  if (lost > 0) faults.push(`${lost} blob references belong to records in spaces that do not exist`)
   return { faults, next: null }
 }
 
@@ -91,7 +91,8 @@ export async function* faultsOfSpace(
     const compared = await referenceFaults(reader, did, space, page)
     for (const fault of [...page.flatMap(blockFault), ...compared.faults]) yield fault
     for (const record of page) {
-      if (record.rev > rev || parseTid(record.rev) === null) yield 'the revision of a record is none of its repository'
+      if (record.rev > rev || parseTid(record.rev) === null)
+        yield 'a record has a revision that its repository never had'
       const fault = changeFault(log, record)
       if (fault !== null) yield fault
       if (log.last.has(record.path)) seen.add(record.path)

@@ -34,7 +34,7 @@ export const noticeTexts = textTable(
     passkeyRemoved: 'The passkey no longer opens your account. Your account page shows what a sign-in needs now.',
     passkeyCopiedSubject: 'One of your passkeys may have been copied',
     passkeyCopied:
-      'A passkey of your account was used, but it told that it had been used less often than we know. There may be a copy of it. We have refused the sign-in. If this happens again, remove the passkey and make a new one.',
+      'A passkey of your account was used, but its counter says that it was used less often than we know. There may be a copy of it. We have refused the sign-in. If this happens again, remove the passkey and make a new one.',
     factorsResetSubject: 'The second factors of your account were removed',
     factorsReset:
       'The operator of this server removed the second factors of your account, as for a holder who has lost them. Your password alone opens it now.',

@@ -61,7 +61,7 @@ export const mailTexts = textTable(
     recordsFull:
       'It stores {used} of at most {quota} records. Above that, new posts, likes and follows are refused. Those that you delete make room at once.',
     blobsFull:
-      'It stores {used} of at most {quota} MB of media. Above that, uploads are refused. What no post shows any more makes room after some hours.',
+      'It stores {used} of at most {quota} MB of media. Above that, uploads are refused. Files that no post uses any more make room after some hours.',
     quotaPage: '{page} shows how much you store. For a larger quota, contact the operator of this server.',
     quotaPageWithAddress:
       '{page} shows how much you store. For a larger quota, contact the operator of this server: {address}.',

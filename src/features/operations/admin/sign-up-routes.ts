@@ -87,7 +87,7 @@ async function undo(call: Exchange, who: Operator, window: Window, name: string,
   if (row.role !== null) return { did: name, outcome: 'kept', why: `it is ${row.role}` }
   // What it brought may be nowhere else.
   if (act === 'delete' && row.arrived === 1)
-    return { did: name, outcome: 'kept', why: 'it moved here from another server: delete it by itself' }
+    return { did: name, outcome: 'kept', why: 'it moved here from another server: delete it individually' }
   try {
     return { did: name, outcome: await undoings[act](call, row, actorOf(who)) }
   } catch (error) {

@@ -66,8 +66,7 @@ export function textOf(told: readonly Told[]): string {
   const paragraphs = told.map((each) => {
     const { news, name, text, remedy, since, overSince } = each
     const head = `${beginnings[news]}: ${about(each)}`
-    if (overSince !== null)
-      return `${head}\nIt began on ${timeInWords(since)}, and is over since ${timeInWords(overSince)}.`
+    if (overSince !== null) return `${head}\nIt began on ${timeInWords(since)}, and ended on ${timeInWords(overSince)}.`
     return `${head}\n${text}\nSince: ${timeInWords(since)}\nWhat to do: ${remedy}. See ${guideOf(name)}.`
   })
   return `${paragraphs.join('\n\n')}\n\n"holdfast alerts" lists all alerts.\n`

@@ -109,7 +109,8 @@ export const alerts: readonly Alert[] = [
   {
     name: 'rehearsal-failed',
     title: 'the last rehearsed restore failed',
-    remedy: 'run "holdfast restore --rehearse" again and read its output; it ends with the first that succeeds',
+    remedy:
+      'run "holdfast restore --rehearse" again and read its output; the alert ends with the first rehearsal that succeeds',
     everySecs: HOUR_SECS,
     holdsForSecs: 0,
     look: async (ctx) => ofFault(await findingOf(ctx, 'rehearsal')),

@@ -36,7 +36,7 @@ export async function postWebhook({ config, clock, upstream }: Context, { id, bo
   const { webhookUrl, webhookSecret } = config.alerts
   if (webhookUrl === null || webhookSecret === null) return
   const key = parseWebhookSecret(webhookSecret.reveal())
-  if (key === null) throw new Error('alerts.webhook_secret has another form than a secret of a webhook')
+  if (key === null) throw new Error('alerts.webhook_secret is not a webhook secret')
   const timestampSecs = Math.floor(clock.now() / 1000)
   const response = await upstream.fetch(webhookUrl, {
     method: 'POST',

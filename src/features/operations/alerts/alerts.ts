@@ -17,7 +17,7 @@ export const alerts: Feature = {
   steps: [webhookStep],
   async prepare({ config, db, metrics }) {
     if (areAlertsOn(config))
-      metrics.gauges('alerts_on', 'Alerts that last and were told, by name', 'alert', () => countAlertsOn(db))
+      metrics.gauges('alerts_on', 'Current alerts that were sent, by name', 'alert', () => countAlertsOn(db))
   },
   start(ctx) {
     if (areAlertsOn(ctx.config) && ctx.db.cluster !== null) return lookRegularly(ctx)

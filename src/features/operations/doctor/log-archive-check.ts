@@ -50,7 +50,7 @@ async function checkLogArchive({ config }: Patient): Promise<Finding> {
 
 const untold = (): Finding =>
   warning(
-    'whether PostgreSQL archives its log cannot be told: the role of database.url may not read its settings and statistics',
+    'cannot tell whether PostgreSQL archives its log: the role of database.url may not read its settings and statistics',
     'grant it pg_monitor, and SELECT on pg_settings and pg_stat_archiver if that was revoked',
   )
 

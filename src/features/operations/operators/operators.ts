@@ -71,7 +71,11 @@ export function requireMay(who: Operator, act: Act): void {
   if (who.kind !== 'account') return
   if (!mayRole(who.role, act)) throw forbidden(`The role "${who.role}" does not permit this`)
   if (ruleOf(act).isDangerous && !who.isProved)
-    throw new Refusal(403, 'PasswordRequired', 'Enter your password again: this takes one that was entered just now')
+    throw new Refusal(
+      403,
+      'PasswordRequired',
+      'Enter your password again: this act requires a password that was entered in the last minutes',
+    )
 }
 
 /**
@@ -182,7 +186,7 @@ export async function requireStanding(
   if (own === null || !standsAbove(own, other))
     throw forbidden(`Only a higher role may act on an account that is "${other}"`)
   if (other === 'owner' && endsOwners.has(action) && !(await hasOtherOwner(tx, about)))
-    throw forbidden('This is the last owner: only the admin token can end it')
+    throw forbidden('This is the last owner: only the admin token can do this')
 }
 
 const MAX_REASON_CHARS = 500

@@ -253,7 +253,7 @@ class Planner {
       else this.#rows.set(path, row)
     })
     for (const path of this.#unsound.keys()) this.#steps.push(`record ${path} does not match its CID`)
-    if (misnamed > 0) this.#steps.push(`${misnamed} records are stored under what is no path`)
+    if (misnamed > 0) this.#steps.push(`${misnamed} records are stored under invalid paths`)
   }
 
   /** The rows of a repository that has lost its own row are those whose tree has a root that was signed. */

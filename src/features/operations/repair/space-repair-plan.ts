@@ -188,7 +188,7 @@ class SpacePlanner {
       const [ofRow, ofPlace] = [await hasSpaceRows(reader, repo.id), await hasSpaceRows(reader, placeId)]
       const foreign = await repoTrace(reader, placeId)
       const id = ofPlace && !ofRow && foreign === null ? placeId : repo.id
-      plan.steps.push(`repository ${id} in a space: its number stood in one of two places only`)
+      plan.steps.push(`repository ${id} in a space: its number was stored in only one of two places`)
       return this.#settled(id, space, repo)
     }
     const id = repo?.id ?? placeId!
@@ -259,7 +259,7 @@ class SpacePlanner {
       if (isPlace && (await this.#isUndecided(space))) continue
       strays.push(space)
       if (isPlace) plan.losses.push('references to blobs in a space, of whose records nothing is left')
-      else plan.steps.push('references to blobs in what is no space go')
+      else plan.steps.push('references to blobs in something that is not a space are removed')
     }
     return { lost, strays }
   }
