@@ -8,7 +8,10 @@ export interface Client {
   readonly provider: string
 }
 
-/** Those of whom each takes turns with its siblings: providers, the networks of one, the addresses of one network. */
+/**
+ * A level of the queue, whose members take turns: all providers, the networks of a provider, or the addresses of a
+ * network.
+ */
 interface Line<T> {
   /** Items of all members, or of the address. */
   size: number

@@ -1,18 +1,18 @@
 /**
  * The SQLite adapter: one file, one write connection behind a queue, one read connection.
  *
- * The life of a transaction, which shares its commit with others (group commit):
- * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one BEGIN …
- *    COMMIT, one after another. Most failures come before a row was changed, and leave nothing to undo. If one comes
- *    later, the group is rolled back and runs again with a savepoint for each member, so that one falls alone.
- * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
- * 3. Another thread flushes the log. In the meantime, reads see the state before the commit.
- * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
- * 5. Before the next group, the log file is extended. If it has become long, a thread copies it into the database; the
- *    group waits for the last pages, so that the log can start over: see `wal.ts`.
+ * The life of a transaction, which shares its commit with others (group commit): 1. `enter` queues it. One turn of the
+ * event loop later, all waiting transactions run as a group inside one BEGIN … COMMIT, one after another. Most failures
+ * come before a row was changed, and leave nothing to undo. After a later one, the group is rolled back and runs again
+ * with a savepoint for each member, so that only the failing one is undone. 2. COMMIT writes the log without waiting
+ * for the disk. The reader is pinned to the state before the commit. 3. Another thread flushes the log. In the
+ * meantime, reads see the state before the commit. 4. The group is now durable: the reader moves on, `afterCommit`
+ * callbacks run, and the callers' promises resolve. 5. Before the next group, the log file is extended. If it has
+ * become long, a thread copies it into the database; the group waits for the last pages, so that the log can start
+ * over: see `wal.ts`.
  *
- * With a gate (`CommitGate`), durable means that a group has passed it, which takes long. So the next groups run in the
- * meantime: each has a connection that keeps its state, and readers move on from one to the next as groups pass.
+ * With a gate (`CommitGate`), a group is durable once it has passed the gate, which takes long. So the next groups run
+ * in the meantime: each has a connection that keeps its state, and readers move from one to the next as groups pass.
  */
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -495,9 +495,9 @@ class WriterQueue {
   version = 0
   /** The newest state that has passed the gate, which readers see; null without a gate. */
   shown: Snapshot | null = null
-  /** The ends of those that wait for the gate, oldest first. None rejects. */
+  /** One promise for each group that waits for the gate, oldest first. None rejects. */
   readonly #unsettled: Promise<void>[] = []
-  /** Those that have failed for a reason that may be a commit which waits for the gate. */
+  /** Transactions that have failed, possibly because of a commit that is still waiting for the gate. */
   readonly #failing = new Set<Waiting>()
   /** Why nothing passes the gate any more. */
   #end: { error: unknown } | null = null
@@ -641,7 +641,7 @@ class WriterQueue {
     // A reader that still uses a checkpointed log would keep the log from restarting.
     reader.renew()
     const members: Member[] = []
-    /** Those that are still to run: while they do, the gate may refuse all who wait. */
+    /** Transactions that are still to run. While they run, the gate may refuse all that are waiting. */
     const coming = this.#waiting.splice(0, MAX_GROUP)
     this.#afterCommit = []
     this.#tx.known.clear()
@@ -773,7 +773,7 @@ class WriterQueue {
       await before
       this.#end ??= outcome
       if (this.#end !== null) {
-        // Readers stay with what has passed: whether this is there for good, only the next start can tell.
+        // Readers stay at the last state that has passed. Only the next start shows whether this one is durable.
         snapshots.leave(state)
         this.#noteFault(this.#end.error)
         for (const { waiting } of members) waiting.reject(this.#end.error)

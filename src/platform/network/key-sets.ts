@@ -62,7 +62,7 @@ export class KeySets {
     return key ? { ok: true, key } : { ok: false, fault: 'unknown' }
   }
 
-  /** Returns null if the set cannot be fetched; the one before is kept for the rest of its time. */
+  /** Returns null if the set cannot be fetched; the previous one is kept until it expires. */
   async #fetch(url: string): Promise<readonly Jwk[] | null> {
     const { clock, fetch } = this.options
     const triedAt = clock.monotonic()

@@ -229,7 +229,7 @@ interface Entry {
 
 /** Most sums that a request waits for. */
 const MAX_WAITS = 40
-/** Until when a request is to wait whose node has used up its share of what is left. */
+/** How long a request waits whose node has used up its share of the remaining points. */
 const SHARE_MILLIS = 1000
 
 export class Limits {

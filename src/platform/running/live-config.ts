@@ -24,7 +24,7 @@ export class LiveConfig {
     this.current = loaded
   }
 
-  /** What is read last holds, in whichever order the reads end. */
+  /** The read that began last counts, in whichever order reads end. */
   async reload(reader: Reader): Promise<void> {
     const turn = ++this.#begun
     const { current, replaced } = await this.read(reader)

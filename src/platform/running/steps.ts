@@ -6,11 +6,11 @@
  * - A step is performed at least once. The runner takes it and counts the try, performs it, and only then deletes it.
  *   If the process is killed in between, the next process performs it again. The `id` serves as idempotency key.
  * - A step that fails is retried with exponential backoff. After its last try it is kept for the operator to see.
- * - Each kind has one step per key and a bounded total, of which the newest are kept. So a service that is unreachable
- *   for a week does not pile up rows.
+ * - Each kind has one step per key and a bounded total, of which the newest are kept. So an outage of a week does not
+ *   pile up rows.
  * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was
  *   read.
- * - Kinds that are `inOrder` are a queue: only its first step is looked at, so its length costs nothing.
+ * - Kinds that are `inOrder` are a queue: only its first step is read, so its length costs nothing.
  * - The runner does not poll: one timer waits for the next step.
  * - On a cluster, any node may perform a step. The node that added it gets a head start. Other nodes then take it, and
  *   reclaim steps from dead nodes.
@@ -54,7 +54,7 @@ const STOP_MILLIS = 5000
 const MAX_LOOK_MILLIS = MINUTE_MILLIS
 /** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
-/** Delay after a look that failed: the database may be back soon, and steps wait that are due. */
+/** Delay after a failed look-up of due steps: the database may be back soon, and steps wait that are due. */
 const FAILED_LOOK_MILLIS = 10_000
 /** On a cluster, the longest delay at any time: a notification may be lost. */
 const CLUSTER_LOOK_MILLIS = 30_000

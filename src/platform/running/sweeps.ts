@@ -21,7 +21,7 @@ import { inRequest } from './request-scope.ts'
 /** The longest delay that a timer accepts; with a longer one it would fire at once. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
 /**
- * While another node makes a pass: time until this one looks again whether it has to make one, because the other may
+ * While another node makes a pass: time until this one checks again whether it has to make one, because the other may
  * fail.
  */
 const HELD_MILLIS = MINUTE_MILLIS

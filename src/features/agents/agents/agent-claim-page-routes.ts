@@ -117,7 +117,7 @@ const decisions = {
   deny: { carryOut: (call: PageCall, { did, claimId }: ShownClaim) => denyClaim(call, did, claimId), ending: 'denied' },
 } as const
 
-/** Second step. What was shown counts once, whatever comes of the decision. */
+/** Second step. What was shown serves one decision, whatever its outcome. */
 async function decide(call: PageCall, form: URLSearchParams): Promise<Response> {
   const { ctx } = call
   const name = form.get('decision') ?? ''

@@ -5,9 +5,9 @@
  * commits, and a reader who has seen a number has seen all lower ones.
  *
  * On SQLite, transactions run one after another, and an event gets its number as it is written. The first transaction
- * of a group reads the next number from the log itself, which is correct after a rollback, a restart, or a command of
- * another process; the others know it from the one before. On PostgreSQL,
- * events get their numbers after the commit: see `sequencer.ts`.
+ * of a group reads the next number from the log, which is correct even after a rollback, a restart or a command of
+ * another process; the others of the group count on. On PostgreSQL, events get their numbers after the commit: see
+ * `sequencer.ts`.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'

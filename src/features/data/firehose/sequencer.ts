@@ -43,8 +43,8 @@ import { POLL_MILLIS, channels } from './wake-ups.ts'
 export const EVENT_NUMBERS = 'event-numbers'
 
 /**
- * Store events that the sequencer numbers once the transaction has committed. Those of a deleted account go at once,
- * with the transaction, because it may take some time until its last event has a number.
+ * Store events that the sequencer numbers once the transaction has committed. The earlier events of an account that is
+ * deleted are erased at once, in the transaction, because it may take some time until the last event has a number.
  */
 export async function leaveToSequencer(
   ctx: Context,

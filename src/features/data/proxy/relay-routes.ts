@@ -62,7 +62,7 @@ export const relayRoutes = [
         await charge(call, 'foreignReport')
         return takeReport(call, { did: caller.iss, credential: 'service' }, input)
       }
-      // What is known to few is no business of a service whose labels are public.
+      // Data in a space is not reported to a service whose labels are public.
       if ('uri' in input.subject) refuseSpaces([String(input.subject.uri)])
       const { config } = call.ctx
       if (isOwnDid(config, caller.service.did)) return takeReport(call, caller, input)

@@ -1,7 +1,7 @@
 /**
  * Operations that were **sent** to the PLC directory. Each is **settled** once the directory has it, **refused** once
- * the directory said no, and of **unknown** outcome until one of both is certain: an answer may be lost on its way, and
- * an operation may arrive long after the client has given up waiting.
+ * the directory said no, and of **unknown** outcome until one of the two is certain: a response may be lost, and an
+ * operation may arrive long after the client has given up waiting.
  *
  * - After a failure the log of the DID decides (`submitOperation`). A directory refuses an operation that it has
  *   already, so a refusal alone says nothing either.

@@ -278,7 +278,7 @@ const circumstances = ({ at, origin, actor }: Told): Value =>
     origin?.openedFrom && texts.network({ network: origin.openedFrom }),
   ])
 
-/** Returns the lines that there are, each below the one before. */
+/** Returns the non-empty lines, one below the other. */
 const lines = (all: readonly (Wording | false | null | undefined)[], mark = ''): Value =>
   all.filter((line) => !!line).map((line, i) => [i === 0 ? mark : `\n${mark}`, line] as Value)
 

@@ -1,4 +1,4 @@
-/** Gives accounts passwords, and ends what the one before was good for. */
+/** Sets the passwords of accounts, and ends everything that the previous one gave access to. */
 import type { AccessEnd } from '../../../http/feature.ts'
 import { endAccess } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'

@@ -17,7 +17,7 @@ export const maxBlobBytesColumn = sql`COALESCE(account.max_blob_bytes, (SELECT m
 export const maxBlobBytesOf = (did: Did): Sql =>
   sql`(SELECT ${maxBlobBytesColumn} FROM account WHERE account.did = ${did})`
 
-/** What was warned of before another quota was set counts no more. */
+/** Warnings that were sent before the quota was changed no longer count. */
 const noWarnings = sql`records_warned_percent = NULL, blobs_warned_percent = NULL`
 
 const notSet: SetQuota = { records: null, blobBytes: null }

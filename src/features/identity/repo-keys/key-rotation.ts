@@ -38,7 +38,7 @@ import { findStagedKey, putStagedKey, updateOperation } from './staged-key-store
 /** Longest wait for the directory: most wallets give up after a minute. */
 const MAX_SETTLING_MILLIS = 30_000
 
-/** One completion at a time for each account: a repetition finds what became of the one before. */
+/** One completion at a time for each account: a repeated request finds the outcome of the previous one. */
 const completions = perContext((ctx) => new KeyedLock(ctx, 'key rotation'))
 
 /** The key with which an account signs now, as a did:key; null if there is no such account. */

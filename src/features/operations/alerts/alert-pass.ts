@@ -28,7 +28,7 @@ const MAX_MESSAGES_PER_HOUR = 6
 const KEPT_MILLIS = 90 * DAY_MILLIS
 const MAX_TEXT_CHARS = 1000
 
-/** What a look at an alert has found. */
+/** The result of checking an alert. */
 interface Looked {
   alert: Alert
   /** The facts, by subject. */

@@ -1,5 +1,5 @@
 /**
- * The alert that nothing can be written: what was told of it cannot be stored, and a message cannot be a durable step.
+ * The alert that nothing can be written: that it was sent cannot be stored, and its message cannot be a durable step.
  * So it is sent at once, and this process remembers it.
  */
 import { HOUR_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'

@@ -8,10 +8,10 @@ interface Sample {
   total: number
 }
 
-/** One for each look of the last hour. */
+/** One for each check of the last hour. */
 const samplesOf = perContext((ctx): Sample[] => [{ at: ctx.startedAt, total: 0 }])
 
-/** Call it at every look: the count is from the first look within the last hour. */
+/** Call it at every check: it counts from the first check within the last hour. */
 export function refusalsInLastHour(ctx: Parameters<typeof samplesOf>[0]): number {
   const samples = samplesOf(ctx)
   const now = ctx.clock.monotonic()

@@ -303,7 +303,7 @@ export async function spool(
   return { size, sha256: hasher.digest('hex') }
 }
 
-/** Of what has one value in it, or a few. */
+/** Largest size of objects that contain only a few values. */
 const MAX_SMALL_BYTES = 1024 ** 2
 
 /** Read an object into memory; null if there is none. Throws `OperatorError` if it is larger than it can be. */

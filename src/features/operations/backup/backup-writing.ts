@@ -57,7 +57,9 @@ export interface BackupOptions {
 }
 
 const ABANDONED_MILLIS = DAY_MILLIS
-/** What is incomplete for longer is of a backup that was killed. The first one to a bucket may take days. */
+/**
+ * A snapshot that is incomplete for longer is from a backup that was killed. The first one to a bucket may take days.
+ */
 const ABANDONED_SNAPSHOT_MILLIS = 7 * DAY_MILLIS
 
 /**

@@ -107,7 +107,7 @@ export interface ObjectName {
   at: Millis
 }
 
-/** Returns null for what is no object of a continuous backup. */
+/** Returns null if it is not the name of an object of a continuous backup. */
 export function parseObjectName(name: string): ObjectName | null {
   const [, chain, kind, number, last] =
     /^continuous\/([\dA-Za-z-]{1,60})\/(segment|piece|base|key|master-key)(?:-(\d{1,15}))?(?:-(\d{1,15}))?(?:\.age)?$/.exec(

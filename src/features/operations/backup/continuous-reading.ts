@@ -50,7 +50,7 @@ export class SegmentReader {
     for (const each of this.#asked.keys()) if (each < number) this.#asked.delete(each)
     try {
       const asked = this.#asked.get(number)
-      // What was not there when it was asked for may be there by now.
+      // A segment that was missing when it was asked for may have been stored since.
       const found = (await asked) ?? (await this.#segment(number))
       if (found === null) this.#rest()
       else this.#askAhead(number, found.content.byteLength)

@@ -87,9 +87,9 @@ const UNKNOWN = '; the change may still take effect'
 /** Where the chain continues if the destination has more segments than the saved state. */
 interface Later {
   state: ChainState
-  /** How many segments of the spool are before that. */
+  /** How many segments of the spool are before that place. */
   kept: number
-  /** Those that follow. */
+  /** Numbers of the segments that follow. */
   numbers: number[]
 }
 
@@ -166,18 +166,18 @@ export class ContinuousSending implements CommitGate {
   #state: ChainState | null = null
   /** The key of the chain. */
   #key: Uint8Array = new Uint8Array()
-  /** Of the last segment that was begun. */
+  /** Number of the last segment that was begun. */
   #number = 0
-  /** Of the one that follows. */
+  /** Number of the one that follows. */
   #next = 1
   /** Whether the next segment is the first of this process on a chain that another one has written to. */
   #leavesOut = false
   /** Segments are sealed one after another. */
   #sealing: Promise<void> = Promise.resolve()
   #timer: ReturnType<typeof setTimeout> | null = null
-  /** Since when something is not in the destination that is not in the spool either, by the monotonic clock. */
+  /** Since when there are commits that are neither at the destination nor in the spool, by the monotonic clock. */
   #openSince: number | null
-  /** The same, of what is being sealed. */
+  /** The same for segments that are being sealed. */
   readonly #unsealed: number[] = []
   /** Since when there is no base to restore. */
   #baselessSince: number | null = null

@@ -15,9 +15,9 @@ const IDENTITY_FILE = 'identity.age'
 const FORMAT = 1
 /** `founding-<milliseconds>-<id>`: that a backup is founding the archive. It is deleted at the end. */
 const FOUNDING = 'founding-'
-/** Founding is one small write. What is older is of a backup that was killed. */
+/** Founding a destination is one small write. An older unfinished one is from a backup that was killed. */
 const ABANDONED_FOUNDING_MILLIS = 10 * 60_000
-/** Backups that meet again and again part with chance. */
+/** Longest pause, of a random length, after which a backup that has met another one tries again. */
 const MAX_FOUNDING_PAUSE_MILLIS = 1000
 const MAX_FOUNDING_TRIES = 30
 

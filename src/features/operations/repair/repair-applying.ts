@@ -50,7 +50,7 @@ export interface Repaired {
 }
 
 export interface RepairChoices {
-  /** Lose what is nowhere. */
+  /** Accept the loss of what no source has. */
   acceptLoss: boolean
   /** Whether records that may have been deleted since come back; null if that was not decided. */
   keepUncertain: boolean | null

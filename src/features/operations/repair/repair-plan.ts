@@ -2,7 +2,8 @@
  * What can be rebuilt of a repository, and from what. Changes nothing.
  *
  * The newest commit with a valid signature says which tree is right; its root proves every attempt to complete it. What
- * is stored and not in that tree is kept, unless the event log says that it was deleted. Only what is nowhere is lost.
+ * is stored and not in that tree is kept, unless the event log says that it was deleted. Only what no source has is
+ * lost.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -54,7 +55,7 @@ export interface RepairPlan {
   brokenEvents: number[]
   /** What is wrong and what becomes of it, in words. */
   steps: string[]
-  /** What is nowhere, in words. To repair is to lose it. */
+  /** What no source has, in words: the repair loses it. */
   losses: string[]
   /** Records that a source has, and that may have been deleted since. */
   uncertain: string[]

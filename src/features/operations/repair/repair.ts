@@ -1,6 +1,6 @@
 /**
  * The door of repairs: what can be rebuilt of a damaged repository, from what, and doing it in one commit that relays
- * accept. Never begins by itself. What was there before is kept in a file, which undoes the repair.
+ * accept. Never begins by itself. The previous rows are kept in a file, from which the repair can be undone.
  */
 export { planRepair, type RepairPlan } from './repair-plan.ts'
 export { applyRepair, type Repaired } from './repair-applying.ts'

@@ -13,7 +13,7 @@ import { refuseUndecided, type RepairChoices } from './repair-applying.ts'
 import type { PlannedSpace, SpaceRepairPlan } from './space-repair-plan.ts'
 import { deleteSpaceRows, spaceRev } from './space-row-store.ts'
 
-/** The number of what is no repository. */
+/** A number that no repository has. */
 const NO_REPO = -1
 
 export interface RepairedSpaces {

@@ -79,7 +79,7 @@ export interface SpaceRepairPlan {
   /** Holds the blocks of records. */
   pool: BlockPool
   steps: string[]
-  /** What is nowhere, in words. To repair is to lose it. */
+  /** What no source has, in words: the repair loses it. */
   losses: string[]
   /** Records that a source has, and that may have been deleted since: `number of the repository path`. */
   uncertain: string[]
