@@ -5,7 +5,7 @@
  * delete rows of other features.
  */
 export { deleteAccount, deleteOwnAccount, deleteProven, requestDeletionCode } from './account-deletion.ts'
-export { activateAccount, deactivateAccount } from './account-lifecycle.ts'
+export { activateAccount, deactivateAccount } from './account-activation.ts'
 export { recommendedCredentials, serverRotationKeys } from './recommended-credentials.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
 export { addOwnKey } from './own-key.ts'

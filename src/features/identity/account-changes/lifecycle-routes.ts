@@ -7,7 +7,7 @@ import { access, fullAccess } from '../../access/auth/auth.ts'
 import { countBlobs } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
 import { deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
-import { activateAccount, deactivateAccount } from './account-lifecycle.ts'
+import { activateAccount, deactivateAccount } from './account-activation.ts'
 import { isDidFit } from './did-fitness.ts'
 
 export const lifecycleRoutes = [

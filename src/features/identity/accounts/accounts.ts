@@ -22,7 +22,7 @@ export {
   statusOfCaller,
   type Account,
 } from './account-store.ts'
-export { activate, addStatusEvent, deactivate, scheduleDeletion, takeDown } from './activation.ts'
+export { activate, addStatusEvent, deactivate, scheduleDeletion, takeDown } from './status-changes.ts'
 export { addArrivedAccount } from './arrived-account.ts'
 export { confirmAddress, replaceAddress } from './account-address.ts'
 export { giveFurtherHandle, giveHandle, takeHandle } from './account-handles.ts'

@@ -1,4 +1,6 @@
-/** Changes of an account's status, each with the event that tells the network of it. */
+/**
+ * Changes of the row that says whether an account is active, deactivated or taken down, each with its `#account` event.
+ */
 import { endAccess } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -39,7 +41,7 @@ export async function scheduleDeletion(
   if (statusOf(account) === 'active') await addStatusEvent(ctx, tx, did)
 }
 
-/** Activate an account, whose deletion is cancelled. The caller adds its events, with those of its repository. */
+/** Activate an account, whose deletion is cancelled. The caller adds the events (`activateAccount`). */
 export async function activate(tx: Tx, did: Did): Promise<void> {
   await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
 }

@@ -1,4 +1,4 @@
-/** Changes of an account's status, each in one transaction with the event that announces it to the network. */
+/** Activates and deactivates accounts for their holders and for operators, each in one transaction with the events. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
