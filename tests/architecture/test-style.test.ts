@@ -63,6 +63,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/escrow/deposit.test.ts',
   'tests/features/escrow/operating-recovery.test.ts',
   'tests/features/escrow/recovery-codes.test.ts',
+  'tests/features/firehose/crowds.test.ts',
   'tests/features/firehose/event-list.test.ts',
   'tests/features/firehose/event-log.test.ts',
   'tests/features/firehose/group-numbers.test.ts',

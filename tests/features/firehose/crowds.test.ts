@@ -170,6 +170,33 @@ describe('those who do not read', () => {
   })
 })
 
+test('however many replay the log, one page of it is read in a turn of the event loop', async () => {
+  await using pds = await startPds(
+    { rateLimit: { enabled: false } },
+    { alone: 'the statements of one node are counted' },
+  )
+  for (let i = 0; i < 4; i++) await sequence(pds, ...Array<RepoEvent>(100).fill(sync(30_000)))
+  const subscribers = await Promise.all(
+    Array.from({ length: 12 }, async () => {
+      const subscriber = new Subscriber(pds.url, '?cursor=0')
+      await subscriber.opened
+      subscriber.pause()
+      return subscriber
+    }),
+  )
+  await eventLoopTurns(10)
+  for (const subscriber of subscribers) subscriber.resume()
+  const { counters } = pds.ctx.db
+  let most = 0
+  for (let before = counters.statements; subscribers.some(({ messages }) => messages.length < 400);) {
+    await new Promise((resolve) => setImmediate(resolve))
+    most = Math.max(most, counters.statements - before)
+    before = counters.statements
+  }
+  expect(most).toBeLessThanOrEqual(2)
+  await leave(subscribers)
+})
+
 test('whoever takes no answers has no more pings answered, and whoever takes them has', async () => {
   await using pds = await startPds({}, { alone: 'each node follows its own subscribers' })
   const [stuck, talker] = [await Subscriber.open(pds.url), await Subscriber.open(pds.url)]

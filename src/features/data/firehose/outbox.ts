@@ -6,9 +6,9 @@
  * costs only its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is
  * refused with `ConsumerTooSlow` and closed. No frame is ever skipped.
  */
-import { setImmediate } from 'node:timers/promises'
+import { OneByOne } from '../../../base/one-by-one.ts'
 import type { Exchange, Socket, SocketHandler } from '../../../http/endpoint.ts'
-import type { Context } from '../../../platform/context.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { decodeParams } from '../../../protocol/lexicons/lexicons.ts'
 import { eventsAfter, headSeq, PAGE_EVENTS, prunedThrough, type StoredEvent } from './event-log.ts'
 import { errorFrame, infoFrame } from '../../../protocol/frames.ts'
@@ -24,6 +24,8 @@ const HIGH_WATER_BYTES = 64 * 1024
 const MIN_PAGE_EVENTS = 4
 /** Events that may be logged while a client's buffer stays full. */
 const MAX_EVENTS_WHILE_FULL = 5000
+
+const turns = perContext(() => new OneByOne())
 
 const closeCode = { policy: 1008, fault: 1011 } as const
 
@@ -116,8 +118,8 @@ export class Outbox implements SocketHandler {
   }
 
   async #storedEvents(cursor: number, maxEvents: number): Promise<StoredEvent[]> {
-    // Yield: a long replay must not hold the event loop.
-    await setImmediate()
+    // However many replay the log, others are served after each page.
+    await turns(this.#ctx).next()
     const events = await eventsAfter(this.#ctx.db, cursor, maxEvents)
     sentEventsOf(this.#ctx)?.note(events)
     return events
