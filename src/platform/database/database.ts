@@ -16,6 +16,7 @@
 
 import { OperatorError } from '../../base/operator-error.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
+import type { DatabaseFiles } from './database-files.ts'
 import type { LogFollower, LogPosition } from './log-follower.ts'
 import { sql, type Reader, type Sql } from './sql.ts'
 
@@ -247,6 +248,8 @@ export interface LogFollowing {
   rewind<T>(work: () => T): Promise<T>
   /** Resolves when all commits that had been made by the time of the call are noted. */
   settle(): Promise<void>
+  /** The file of the database, to which checkpoints copy the log. */
+  readonly file: Pick<DatabaseFiles, 'bytes' | 'read'>
   end(): void
   /** Nothing is acknowledged from now on: the server has to stop, for this reason. Aborts `ended`. */
   abandon(reason: OperatorError): void

@@ -12,6 +12,7 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
+import type { DatabaseFiles } from './database-files.ts'
 import type { Reader } from './sql.ts'
 
 export const PAGE_BYTES = 4096
@@ -70,7 +71,7 @@ export interface GatedCommit {
 
 export class LogFollower {
   readonly #log: number
-  readonly #index: number
+  readonly #files: DatabaseFiles
   #position: LogPosition = { salts: NO_LOG, frames: 0, checksum: '' }
   /** Frames of commits that are in the log. */
   #frames = 0
@@ -88,9 +89,9 @@ export class LogFollower {
   /** Called when the database is closed. */
   onClosed: () => void = () => {}
 
-  constructor(databasePath: string) {
-    this.#log = openSync(`${databasePath}-wal`, 'r')
-    this.#index = openSync(`${databasePath}-shm`, 'r')
+  constructor(files: DatabaseFiles) {
+    this.#files = files
+    this.#log = openSync(`${files.path}-wal`, 'r')
   }
 
   /**
@@ -150,7 +151,6 @@ export class LogFollower {
 
   close(): void {
     closeSync(this.#log)
-    closeSync(this.#index)
   }
 
   get #isRead(): boolean {
@@ -186,14 +186,14 @@ export class LogFollower {
       const next = Math.min(end, FIRST_BLOCK_FRAMES + block * BLOCK_FRAMES)
       const at = block * BLOCK_BYTES + (block === 0 ? INDEX_HEADER_BYTES : 0) + (frame - first) * WORD_BYTES
       const part = new Uint8Array(numbers.buffer, (frame - start) * WORD_BYTES, (next - frame) * WORD_BYTES)
-      if (readAt(this.#index, part, at) < part.byteLength) this.isBroken = true
+      if (readAt(this.#files.index, part, at) < part.byteLength) this.isBroken = true
       frame = next
     }
     return numbers
   }
 
   #copiedFrames(): number {
-    readAt(this.#index, this.#word, BACKFILL_AT)
+    readAt(this.#files.index, this.#word, BACKFILL_AT)
     return endianness() === 'LE' ? this.#word.readUInt32LE() : this.#word.readUInt32BE()
   }
 

@@ -32,6 +32,7 @@ import { storageFaultOf } from '../files/storage-faults.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
 import { onBehalf } from '../running/request-scope.ts'
+import { DatabaseFiles } from './database-files.ts'
 import { FRAME_BYTES, LogFollower, type CommitGate, type LogPosition } from './log-follower.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
@@ -151,6 +152,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
         })
       },
       settle: () => queue.atRest(() => {}),
+      file: queue.files,
       end: () => queue.unfollow(),
       abandon: (reason) => ended.abort(reason),
       get abandoned() {
@@ -200,6 +202,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       reader.close()
       writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
       writer.close()
+      await queue.files.close()
       follower?.onClosed()
       queue.unfollow()
     },
@@ -483,6 +486,7 @@ class WriterQueue {
   readonly #tx: Tx
   /** How many of the next groups have savepoints. */
   #carefulGroups = 0
+  readonly files: DatabaseFiles
   readonly #log: WriteAheadLog
   readonly #checkpointer: Checkpointer
   /** What reads the log, if anything does. */
@@ -517,6 +521,7 @@ class WriterQueue {
     readonly path: string,
     readonly strict: boolean,
   ) {
+    this.files = new DatabaseFiles(path)
     this.#log = new WriteAheadLog(path)
     this.#checkpointer = new Checkpointer(path)
     this.#tx = {
@@ -559,7 +564,7 @@ class WriterQueue {
 
   follow(frames: number, position: LogPosition | null): LogFollower | null {
     this.unfollow()
-    const follower = new LogFollower(this.path)
+    const follower = new LogFollower(this.files)
     if (position === null) follower.rewind(frames)
     else if (!follower.resume(position, frames)) {
       follower.close()

@@ -1,7 +1,7 @@
 /** What a follower of the log reads, put together again, is the database: whatever checkpoints do in between. */
 import { Database as File } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
@@ -223,6 +223,22 @@ test('a follower goes on where another one ended, and says if the log has no suc
     { ...taken.position, frames: 1000 },
   ]
   for (const position of elsewhere) expect(await db.logFollowing!.begin(position)).toBe(null)
+  await db.close()
+})
+
+test('a follower that ends leaves the locks of the process alone', async () => {
+  const { path, db } = await open('locked.db')
+  /** What keeps other processes from taking the database for one that nobody uses. */
+  const locked = () => {
+    const locks = readFileSync('/proc/locks', 'utf8').split('\n')
+    return [path, `${path}-shm`].map((file) => locks.some((lock) => lock.includes(`:${statSync(file).ino} `)))
+  }
+  expect(locked()).toEqual([true, true])
+  const { position } = (await follow(db)).take()!
+  await db.logFollowing!.file.read(new Uint8Array(PAGE_BYTES), 0)
+  db.logFollowing!.end()
+  expect(await db.logFollowing!.begin({ ...position, checksum: '0000000000000000' })).toBe(null)
+  expect(locked()).toEqual([true, true])
   await db.close()
 })
 

@@ -4,7 +4,7 @@
  * how often.
  */
 import { expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
@@ -85,3 +85,30 @@ test.each([
   },
   KILLS * MAX_MILLIS_PER_KILL,
 )
+
+test('a server keeps its locks on the files of the database while it copies them', async () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'holdfast-locks-'))
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_BACKUP_CONTINUOUS: join(scratch, 'destination'),
+    SERVICE_BACKUP_CONTINUOUS_LAG_MS: '100',
+  }
+  try {
+    await using server = await startProgram(['dev'], env, scratch)
+    // The copy is complete, so the server has read the file beside SQLite.
+    await until(async () => (await request(`${server.url}/readyz`)).body.continuousBackup.lagMillis === 0)
+    const database = join(scratch, 'data', 'holdfast.db')
+    expect(lockedBy(server.pid, database)).toBe(true)
+    expect(lockedBy(server.pid, `${database}-shm`)).toBe(true)
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+})
+
+/** Whether a process has a lock on a file: without one, others would take a database for one that nobody uses. */
+function lockedBy(pid: number, path: string): boolean {
+  const { ino } = statSync(path)
+  return readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .some((line) => new RegExp(String.raw`POSIX .* ${pid} \S+:${ino} `).test(line))
+}

@@ -2,8 +2,8 @@
  * The disk of a machine with a server on SQLite. The files are real ones in memory. What was written and not flushed is
  * lost at a power cut, in part or as a whole, in pieces of a sector; a process that is killed loses nothing.
  *
- * Stands in for what `sqlite.ts`, `wal.ts` and `log-follower.ts` import to open connections, to flush the log, to have
- * it copied into the file of the database, and to read it.
+ * Stands in for what `sqlite.ts`, `wal.ts`, `log-follower.ts` and `database-files.ts` import to open connections, to
+ * flush the log, to have it copied into the file of the database, and to read both.
  */
 import { Database } from 'bun:sqlite'
 import {
@@ -21,7 +21,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { held } from './seams.ts'
+import { promisify } from 'node:util'
+import { held, takesAWhile } from './seams.ts'
 import type { Timeline } from './timeline.ts'
 import { actorNamed } from './timeline.ts'
 
@@ -283,5 +284,13 @@ export function closeSync(descriptor: number): void {
   present().closedFile(descriptor)
   closeFile(descriptor)
 }
+
+/** Promises what `read` of `node:fs` passes to a callback. */
+export const read = Object.assign(() => {}, {
+  [promisify.custom]: async (file: number, buffer: Uint8Array, start: number, count: number, at: number) => {
+    await takesAWhile()
+    return { bytesRead: readSync(file, buffer, start, count, at) }
+  },
+})
 
 export const fdatasync = (_descriptor: number, done: (error: Error | null) => void): void => present().flush(done)

@@ -73,6 +73,11 @@ const seams: readonly Patch[] = [
     put: `import { closeSync, openSync, readSync } from '${import.meta.dir}/disk.ts'`,
   },
   {
+    path: 'src/platform/database/database-files.ts',
+    find: `import { closeSync, fstatSync, openSync, read } from 'node:fs'`,
+    put: `import { closeSync, fstatSync, openSync, read } from '${import.meta.dir}/disk.ts'`,
+  },
+  {
     path: 'src/platform/network/bucket.ts',
     find: `import { Store, type BucketOptions, type Content } from './bucket-wire.ts'`,
     put: `import type { BucketOptions, Content } from './bucket-wire.ts'\nimport { Store } from '${import.meta.dir}/bucket.ts'`,

@@ -13,7 +13,7 @@
  * chain does not break: the server stops instead.
  */
 import { existsSync } from 'node:fs'
-import { open, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
@@ -884,20 +884,16 @@ export class ContinuousSending implements CommitGate {
   async #storePieces(chain: string, number: number, isOver: () => boolean): Promise<BaseContent> {
     // Another base, or an earlier try, may have begun at the same segment.
     const content = { first: Math.floor(Math.random() * MAX_FIRST_PIECE), pieces: [] as string[] }
-    const file = await open(this.#path, 'r')
-    try {
-      const { size } = await file.stat()
-      for (let at = 0; at < size && !isOver(); at += PIECE_BYTES) {
-        const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
-        const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, at)
-        const index = content.first + content.pieces.length
-        const header = { kind: 'piece', chain, number, index } as const
-        const piece = await sealObject(this.#key, header, buffer.subarray(0, bytesRead))
-        content.pieces.push(digestOf(piece))
-        await this.#untilDone(isOver, () => this.#write(pieceName(chain, number, index), piece))
-      }
-    } finally {
-      await file.close()
+    const { file } = this.following
+    const size = file.bytes
+    for (let at = 0; at < size && !isOver(); at += PIECE_BYTES) {
+      const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
+      const count = await file.read(buffer, at)
+      const index = content.first + content.pieces.length
+      const header = { kind: 'piece', chain, number, index } as const
+      const piece = await sealObject(this.#key, header, buffer.subarray(0, count))
+      content.pieces.push(digestOf(piece))
+      await this.#untilDone(isOver, () => this.#write(pieceName(chain, number, index), piece))
     }
     return content
   }
