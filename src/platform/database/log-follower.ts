@@ -6,6 +6,10 @@
  * queue calls `beforeWrites` after BEGIN, which reads the rest if all has been copied. At other times the log only
  * grows: pages that change again and again are read once, when they are taken.
  *
+ * If the process ends before these pages are taken, the next process finds a log that has started over. The present log
+ * overwrites the frames of the former one from the first frame on, so the last ones are still there, and `resume` reads
+ * them.
+ *
  * The numbers of the pages are in the index of the log, `-shm`.
  * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
  * https://www.sqlite.org/walformat.html#the_wal_index_file_format
@@ -22,6 +26,11 @@ const FRAME_HEADER_BYTES = 24
 export const FRAME_BYTES = PAGE_BYTES + FRAME_HEADER_BYTES
 const SALTS_AT = 16
 const NO_LOG = ''
+const SALTS_BYTES = 8
+const CHECKSUM_BYTES = 8
+/** In a frame's header: its salts, and the checksum of all frames through this one. */
+const FRAME_SALTS_AT = 8
+const FRAME_CHECKSUM_AT = 16
 /** The index is an array of blocks, each of which begins with the numbers of pages; the first has a header as well. */
 const BLOCK_BYTES = 32_768
 const BLOCK_FRAMES = 4096
@@ -101,19 +110,69 @@ export class LogFollower {
   rewind(frames: number): void {
     this.#read()
     const start = Math.min(this.#copiedFrames(), frames)
-    const checksum = start === 0 ? '' : this.#frameHeader(start).toString('hex', SALTS_AT)
+    const checksum = start === 0 ? '' : checksumIn(this.#frameHeader(start))
     this.#begin({ salts: this.#saltsNow(), frames: start, checksum }, frames)
   }
 
   /**
-   * Call between groups. Read what follows a place that was read before. Returns false if the log does not have that.
+   * Call between groups. Read what follows a place that was read before, also if the log has started over once since.
+   * Returns false if the log does not have that.
    */
   resume(position: LogPosition, frames: number): boolean {
-    if (position.salts === NO_LOG || position.salts !== this.#saltsNow() || position.frames > frames) return false
-    if (position.frames > 0 && this.#frameHeader(position.frames).toString('hex', SALTS_AT) !== position.checksum)
-      return false
-    this.#begin(position, frames)
+    const salts = this.#saltsNow()
+    if (position.salts === NO_LOG || salts === NO_LOG) return false
+    if (position.frames > 0) {
+      const header = this.#frameHeader(position.frames)
+      if (saltsIn(header) !== position.salts || checksumIn(header) !== position.checksum) return false
+    }
+    if (salts === position.salts) {
+      if (position.frames > frames) return false
+      this.#begin(position, frames)
+      return true
+    }
+    if (position.frames === 0 || !isNext(position.salts, salts) || !this.#readFormer(position, salts)) return false
+    this.#begin({ salts, frames: 0, checksum: '' }, frames)
     return true
+  }
+
+  /**
+   * Read what the log had after a position before it started over. The frame of the position is still there, so the
+   * present log is shorter. Returns false if it cannot be told where the former log ended.
+   *
+   * All of the former log was copied into the file before. So the pages are read there: what a commit that failed has
+   * left behind after the last one does no harm. Those that have changed since are read from the present log.
+   */
+  #readFormer(position: LogPosition, salts: string): boolean {
+    const changed = new Set<number>()
+    const bytes = new Uint8Array(FRAME_BYTES)
+    const frame = Buffer.from(bytes.buffer)
+    const sum = this.#checksumFrom(position)
+    for (let index = position.frames; ; index++) {
+      const count = readAt(this.#log, bytes, frameAt(index))
+      if (count < FRAME_HEADER_BYTES) break
+      if (saltsIn(frame) !== position.salts) {
+        // After a loss of power, parts of the present log that were never flushed may be here.
+        const words = [position.salts, salts].flatMap(wordsOf)
+        if (wordsOf(saltsIn(frame)).some((word) => words.includes(word))) return false
+        break
+      }
+      if (count < FRAME_BYTES || sum.add(bytes) !== checksumIn(frame)) return false
+      changed.add(frame.readUInt32BE(0))
+    }
+    this.#databasePages = this.#files.bytes / PAGE_BYTES
+    for (const page of changed) {
+      const content = new Uint8Array(PAGE_BYTES)
+      const count = readAt(this.#files.database, content, (page - 1) * PAGE_BYTES)
+      // The database may have become smaller.
+      if (count === PAGE_BYTES) this.#pages.set(page, content)
+    }
+    return true
+  }
+
+  #checksumFrom({ checksum }: LogPosition): Checksum {
+    const magic = Buffer.alloc(WORD_BYTES)
+    readAt(this.#log, magic, 0)
+    return new Checksum(checksum, (magic.readUInt32BE(0) & 1) === 0)
   }
 
   #begin(position: LogPosition, frames: number): void {
@@ -165,16 +224,19 @@ export class LogFollower {
     /** The newest frame of each page. */
     const newest = new Map<number, number>()
     for (const [index, page] of this.#pageNumbers(start, end).entries()) newest.set(page, start + index)
-    for (const [page, frame] of newest) {
-      let content = this.#pages.get(page)
-      if (content === undefined) this.#pages.set(page, (content = new Uint8Array(PAGE_BYTES)))
-      if (readAt(this.#log, content, frameAt(frame) + FRAME_HEADER_BYTES) < PAGE_BYTES) this.isBroken = true
-    }
+    for (const [page, frame] of newest) this.#readPage(page, frame)
     const last = this.#frameHeader(end)
     this.#databasePages = last.readUInt32BE(WORD_BYTES)
     // The last frame of a commit says how large the database is.
     if (this.#databasePages === 0) this.isBroken = true
-    this.#position = { salts, frames: end, checksum: last.toString('hex', SALTS_AT) }
+    this.#position = { salts, frames: end, checksum: checksumIn(last) }
+  }
+
+  /** The content of a page, from a frame, counted from 0. */
+  #readPage(page: number, frame: number): void {
+    let content = this.#pages.get(page)
+    if (content === undefined) this.#pages.set(page, (content = new Uint8Array(PAGE_BYTES)))
+    if (readAt(this.#log, content, frameAt(frame) + FRAME_HEADER_BYTES) < PAGE_BYTES) this.isBroken = true
   }
 
   /** The numbers of the pages in the frames from `start`, counted from 0, to before `end`. */
@@ -200,7 +262,7 @@ export class LogFollower {
   #saltsNow(): string {
     const header = Buffer.alloc(HEADER_BYTES)
     if (readAt(this.#log, header, 0) < HEADER_BYTES) return NO_LOG
-    return header.toString('hex', SALTS_AT, SALTS_AT + 2 * WORD_BYTES)
+    return header.toString('hex', SALTS_AT, SALTS_AT + SALTS_BYTES)
   }
 
   /** Of the last frame of this number of frames. */
@@ -212,6 +274,50 @@ export class LogFollower {
 }
 
 const frameAt = (index: number): number => HEADER_BYTES + index * FRAME_BYTES
+
+const saltsIn = (frame: Buffer): string => frame.toString('hex', FRAME_SALTS_AT, FRAME_SALTS_AT + SALTS_BYTES)
+const checksumIn = (frame: Buffer): string =>
+  frame.toString('hex', FRAME_CHECKSUM_AT, FRAME_CHECKSUM_AT + CHECKSUM_BYTES)
+const wordsOf = (salts: string): string[] => [salts.slice(0, 2 * WORD_BYTES), salts.slice(2 * WORD_BYTES)]
+
+/** Whether a log with these salts has started over once since it had the former ones: it counts the first word up. */
+function isNext(former: string, salts: string): boolean {
+  const [before, now] = [former, salts].map((each) => Number.parseInt(wordsOf(each)[0]!, 16)) as [number, number]
+  return now === (before + 1) % 2 ** 32
+}
+
+/** The checksum of frames, one after another. */
+class Checksum {
+  #first: number
+  #second: number
+
+  /** `isLittle`: how it takes words; it is always stored big-endian. */
+  constructor(
+    before: string,
+    readonly isLittle: boolean,
+  ) {
+    const [first, second] = wordsOf(before).map((word) => Number.parseInt(word, 16)) as [number, number]
+    this.#first = first
+    this.#second = second
+  }
+
+  /** Returns that of all through this frame. */
+  add(frame: Uint8Array): string {
+    const view = new DataView(frame.buffer, frame.byteOffset)
+    let [first, second] = [this.#first, this.#second]
+    for (const [start, end] of [
+      [0, FRAME_SALTS_AT],
+      [FRAME_HEADER_BYTES, FRAME_BYTES],
+    ] as const)
+      for (let at = start; at < end; at += 2 * WORD_BYTES) {
+        first = (first + view.getUint32(at, this.isLittle) + second) | 0
+        second = (second + view.getUint32(at + WORD_BYTES, this.isLittle) + first) | 0
+      }
+    this.#first = first
+    this.#second = second
+    return [first, second].map((word) => (word >>> 0).toString(16).padStart(2 * WORD_BYTES, '0')).join('')
+  }
+}
 
 /** Returns how many bytes there were. */
 function readAt(descriptor: number, buffer: Uint8Array, at: number): number {

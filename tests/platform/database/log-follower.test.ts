@@ -1,12 +1,24 @@
 /** What a follower of the log reads, put together again, is the database: whatever checkpoints do in between. */
 import { Database as File } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
 import { sql, type Database } from '../../../src/platform/database/database.ts'
 import {
+  FRAME_BYTES,
   PAGE_BYTES,
   type LogFollower,
   type LogPosition,
@@ -55,6 +67,13 @@ function contentOf(path: string): Buffer {
   file.run('PRAGMA wal_checkpoint(TRUNCATE)')
   file.close()
   return readFileSync(copy)
+}
+
+/** With all of it in the file, the next write begins the log again. */
+function copyLog(path: string): void {
+  const other = new File(path)
+  other.run('PRAGMA wal_checkpoint(PASSIVE)')
+  other.close()
 }
 
 /** One transaction of up to `maxPages`, among a few hundred rows that come and go. */
@@ -176,10 +195,7 @@ test('a transaction that is larger than memory, and is rolled back once it has b
     const before = follower.take()!
     copy.apply(before)
     await put()
-    // With all of it in the file, the next write begins the log again.
-    const other = new File(path)
-    other.run('PRAGMA wal_checkpoint(PASSIVE)')
-    other.close()
+    copyLog(path)
     const large = db.transaction(async (tx) => {
       // More than the page cache holds, so that pages are in the log before the end.
       for (let id = 1000; id < 1020; id++)
@@ -223,6 +239,128 @@ test('a follower goes on where another one ended, and says if the log has no suc
     { ...taken.position, frames: 1000 },
   ]
   for (const position of elsewhere) expect(await db.logFollowing!.begin(position)).toBe(null)
+  await db.close()
+})
+
+async function put(db: Database, id: number): Promise<void> {
+  await db.run(sql`
+    INSERT INTO thing (id, value) VALUES (${id}, ${Buffer.alloc(3500, crypto.randomUUID())})
+    ON CONFLICT (id) DO UPDATE SET value = excluded.value`)
+  await db.logFollowing!.settle()
+}
+
+test('a follower goes on where another one ended before the log started over', async () => {
+  const { path, db } = await open('started-over.db')
+  const first = await follow(db)
+  const copy = new Copy(path)
+  for (let id = 0; id < 20; id++) await put(db, id)
+  const taken = first.take()!
+  copy.apply(taken)
+  // Nobody takes these: one page each that changes again, one that does not, and one that becomes free.
+  for (const id of [1, 2, 3]) await put(db, id)
+  await db.run(sql`DELETE FROM thing WHERE id = 4`)
+  copyLog(path)
+  await put(db, 2)
+  const second = (await db.logFollowing!.begin(taken.position))!
+  const more = second.take()!
+  expect(more.position.salts).not.toBe(taken.position.salts)
+  copy.apply(more)
+  expect(copy.bytes.equals(contentOf(path))).toBe(true)
+
+  await put(db, 5)
+  copy.apply(second.take())
+  expect(copy.bytes.equals(contentOf(path))).toBe(true)
+  copyLog(path)
+  await put(db, 6)
+  // Twice since then.
+  expect(await db.logFollowing!.begin(taken.position)).toBe(null)
+  await db.close()
+})
+
+test('a follower goes on only if it is certain where the former log ended', async () => {
+  const { path, db } = await open('uncertain.db')
+  const first = await follow(db)
+  for (let id = 0; id < 20; id++) await put(db, id)
+  const { position } = first.take()!
+  await put(db, 1)
+  const end = first.take()!.position
+  copyLog(path)
+  await put(db, 2)
+  const log = openSync(`${path}-wal`, 'r+')
+  const at = (frame: number) => 32 + frame * FRAME_BYTES
+  const [header, frame] = [Buffer.alloc(32), Buffer.alloc(FRAME_BYTES)]
+  readSync(log, header, 0, 32, 0)
+  const written = (place: number, bytes: Uint8Array) => writeSync(log, bytes, 0, bytes.byteLength, place)
+  const resumes = async () => (await db.logFollowing!.begin(position)) !== null
+  expect(await resumes()).toBe(true)
+  readSync(log, frame, 0, FRAME_BYTES, at(end.frames))
+  const isZero = frame.every((byte) => byte === 0)
+  expect(isZero).toBe(true)
+  // A part of the present log that was never flushed; one of the former log that does not follow; an older one.
+  const salts: [Uint8Array, boolean][] = [
+    [header.subarray(16, 24), false],
+    [Buffer.concat([header.subarray(16, 20), Buffer.from('abcd')]), false],
+    [Buffer.from(position.salts, 'hex'), false],
+    [Buffer.from('older...'), true],
+  ]
+  for (const [each, isCertain] of salts) {
+    written(at(end.frames) + 8, each)
+    expect(await resumes()).toBe(isCertain)
+  }
+  // The present log has reached the place itself.
+  const there = Buffer.alloc(8)
+  readSync(log, there, 0, 8, at(position.frames - 1) + 8)
+  written(at(position.frames - 1) + 8, header.subarray(16, 24))
+  expect(await resumes()).toBe(false)
+  written(at(position.frames - 1) + 8, there)
+  expect(await resumes()).toBe(true)
+  // A byte of what followed the place.
+  written(at(position.frames) + 100, Buffer.from([frame[100]! ^ 1, 255, 254, 253]))
+  expect(await resumes()).toBe(false)
+  closeSync(log)
+  await db.close()
+})
+
+test('whatever place a follower goes on from, it has all that changed since, or says that it has not', async () => {
+  const { path, db } = await open('any-place.db')
+  const random = new Random(19)
+  let follower = await follow(db)
+  const copy = new Copy(path)
+  const places: { position: LogPosition; bytes: Buffer }[] = []
+  let [resumed, over] = [0, 0]
+  for (let round = 0; round < 150; round++) {
+    for (let i = random.below(6); i >= 0; i--) await write(db, random, 12)
+    await db.logFollowing!.settle()
+    const taken = follower.take()
+    copy.apply(taken)
+    expect(follower.isBroken).toBe(false)
+    if (taken !== null) places.push({ position: taken.position, bytes: copy.bytes })
+    if (random.below(8) === 0) {
+      for (let i = random.below(4); i >= 0; i--) await write(db, random, 12)
+      await db.logFollowing!.settle()
+      copyLog(path)
+      for (let i = random.below(3); i >= 0; i--) await write(db, random, 4)
+    }
+    if (random.below(3) !== 0 || places.length === 0) continue
+    const { position, bytes } = places.at(-1 - random.below(Math.min(4, places.length)))!
+    const again = await db.logFollowing!.begin(position)
+    if (again === null) {
+      follower = await follow(db)
+      copy.bytes = readFileSync(path)
+      places.length = 0
+    } else {
+      resumed++
+      follower = again
+      copy.bytes = bytes
+    }
+    const more = follower.take()
+    copy.apply(more)
+    if (again !== null && more !== null && more.position.salts !== position.salts) over++
+    expect(copy.bytes.equals(contentOf(path))).toBe(true)
+    if (more !== null) places.push({ position: more.position, bytes: copy.bytes })
+  }
+  expect(resumed).toBeGreaterThan(20)
+  expect(over).toBeGreaterThan(5)
   await db.close()
 })
 

@@ -3,6 +3,7 @@
  * with `sync` all that was acknowledged, and the server that starts again continues the chain. CONTINUOUS_KILLS says
  * how often.
  */
+import { Database as File } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -85,6 +86,59 @@ test.each([
   },
   KILLS * MAX_MILLIS_PER_KILL,
 )
+
+/** Open the database of a running server in another process, as the daily backup does, and close it. */
+function visit(folder: string, statement: string): void {
+  const database = new File(join(folder, 'data', 'holdfast.db'))
+  database.run(statement)
+  database.close()
+}
+
+const chains = (place: string) =>
+  readdirSync(join(place, 'continuous')).filter((name) => !name.startsWith('lease')).length
+
+test('after a kill just when the log of the database has started over, the chain goes on', async () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'holdfast-started-over-'))
+  const place = join(scratch, 'destination')
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_BACKUP_CONTINUOUS: place,
+    // A segment has what was written at most half of this time before.
+    SERVICE_BACKUP_CONTINUOUS_LAG_MS: '6000',
+  }
+  const start = () => startProgram(['dev'], env, scratch)
+  const state = async (url: string) => (await request(`${url}/readyz`)).body.continuousBackup
+  const isSent = (url: string) => until(async () => (await state(url)).lagMillis === 0)
+  const write = (account: StormAccount, url: string, count: number) => {
+    const enough = account.commits.length + count
+    return account.writeUntilGone(url, 0, () => account.commits.length >= enough)
+  }
+  try {
+    const first = await start()
+    const account = await StormAccount.create(first.url, 'alice')
+    await write(account, first.url, 30)
+    await isSent(first.url)
+    await write(account, first.url, 2)
+    visit(scratch, 'PRAGMA wal_checkpoint(PASSIVE)')
+    await write(account, first.url, 1)
+    first.signal('SIGKILL')
+    await first.exited
+
+    const second = await start()
+    await isSent(second.url)
+    expect(chains(place)).toBe(1)
+    second.signal('SIGKILL')
+    await second.exited
+    const restored = { ...env, SERVICE_DATA_DIR: join(scratch, 'restored') }
+    const { code, err } = await runProgram(['restore', place, '--at', '2100-01-01T00:00:00Z', '--dev'], restored)
+    expect(code, err).toBe(0)
+    await using successor = await startProgram(['dev'], restored, scratch)
+    await checkRecords(successor, [account])
+    await checkRepositories(successor, [account])
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}, 60_000)
 
 test('a server keeps its locks on the files of the database while it copies them', async () => {
   const scratch = mkdtempSync(join(tmpdir(), 'holdfast-locks-'))

@@ -82,6 +82,8 @@ const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
 const MAX_SYNC_PAUSE_MILLIS = 1000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
+const ANOTHER_CHAIN =
+  'restarting the continuous backup with a new base: the log of the database does not continue the last segment'
 const UNKNOWN = '; the change may still take effect'
 
 /** Where the chain continues if the destination has more segments than the saved state. */
@@ -218,7 +220,10 @@ export class ContinuousSending implements CommitGate {
     const state = await this.#spool.open(this.place, this.ctx.clock.monotonic())
     if (state !== null && (await this.#resume(state))) {
       if (state.baseAt === null) this.#makeBase()
-    } else await this.#spool.clear()
+    } else {
+      if (state !== null) this.ctx.log.warn(ANOTHER_CHAIN, { file: segmentName(state.chain, state.number) })
+      await this.#spool.clear()
+    }
     this.#loop = this.#run()
     await (this.#isSync ? this.#keepPromise() : this.#tellPromise())
   }
