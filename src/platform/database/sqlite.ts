@@ -18,6 +18,7 @@ import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
 import {
+  DatabaseUnavailable,
   sql,
   type Database,
   type DatabaseCounters,
@@ -195,13 +196,15 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     // SQLite writes no page for a row that stays the same, but writes the first page for this, which nothing reads.
     retryWriting: () => queue.enter(async (tx) => void (await tx.run(sql`PRAGMA user_version = 0`))),
     async close() {
-      await queue.close()
+      await queue.rest()
       const { follower } = queue
       await follower?.onClosing()
+      await queue.close()
       snapshots.close()
       reader.close()
       writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
       writer.close()
+      queue.log.close()
       await queue.files.close()
       follower?.onClosed()
       queue.unfollow()
@@ -487,7 +490,7 @@ class WriterQueue {
   /** How many of the next groups have savepoints. */
   #carefulGroups = 0
   readonly files: DatabaseFiles
-  readonly #log: WriteAheadLog
+  readonly log: WriteAheadLog
   readonly #checkpointer: Checkpointer
   /** What reads the log, if anything does. */
   follower: LogFollower | null = null
@@ -505,6 +508,7 @@ class WriterQueue {
   readonly #failing = new Set<Waiting>()
   /** Why nothing passes the gate any more. */
   #end: { error: unknown } | null = null
+  #isClosed = false
   #isLogLong = false
   #isLogFull = false
   /** Callbacks that begin the snapshots waiting until the log has been copied. */
@@ -522,7 +526,7 @@ class WriterQueue {
     readonly strict: boolean,
   ) {
     this.files = new DatabaseFiles(path)
-    this.#log = new WriteAheadLog(path)
+    this.log = new WriteAheadLog(path)
     this.#checkpointer = new Checkpointer(path)
     this.#tx = {
       ...readerOf(writer),
@@ -536,6 +540,7 @@ class WriterQueue {
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const refusal = this.follower?.gate?.refusal ?? this.#end
     if (refusal) return Promise.reject(refusal.error)
+    if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('the database is closed'))
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
     this.#groups.wake()
@@ -622,12 +627,18 @@ class WriterQueue {
     this.#beginnings.clear()
   }
 
-  async close(): Promise<void> {
+  /** Waits for all that was entered before. */
+  async rest(): Promise<void> {
     await this.#groups.idle()
     await this.#unsettled.at(-1)
     this.#showNewest()
+  }
+
+  /** The same, and nothing is entered any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.rest()
     await this.#checkpointer.close()
-    this.#log.close()
   }
 
   async #nextGroup(): Promise<boolean> {
@@ -732,7 +743,7 @@ class WriterQueue {
       this.version++
       this.board?.begin()
       this.writer.command('COMMIT')
-      await this.#log.sync()
+      await this.log.sync()
     } finally {
       this.reader.renew()
       this.reader.unpin()
@@ -763,7 +774,7 @@ class WriterQueue {
     }
     const state = snapshots.enter(this.version)
     this.follower!.note(this.#frames())
-    const flushed = this.#log.sync()
+    const flushed = this.log.sync()
     const refuse = (error: Error) => {
       for (const { waiting } of members) waiting.reject(error)
       for (const waiting of this.#failing) waiting.reject(error)
@@ -839,7 +850,7 @@ class WriterQueue {
       await this.#unsettled.at(-1)
       for (const work of this.#atRest.splice(0)) work(frames)
     }
-    this.#log.makeRoom(frames * FRAME_BYTES)
+    this.log.makeRoom(frames * FRAME_BYTES)
     this.#isLogLong = frames >= CHECKPOINT_FRAMES
     this.#isLogFull = frames >= MAX_LOG_FRAMES
     if (!this.#isLogFull) this.#beginSnapshots()

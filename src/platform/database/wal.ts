@@ -52,8 +52,11 @@ export class WriteAheadLog {
     }
   }
 
+  /** What is synced later fails: the descriptor may be that of another file by then. */
   close(): void {
     if (this.#descriptor !== null) closeSync(this.#descriptor)
+    this.#descriptor = null
+    this.#fault ??= new Error('the log is closed')
   }
 }
 

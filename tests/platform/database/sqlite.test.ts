@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
+  DatabaseUnavailable,
   inPieces,
   isUniqueViolation,
   sql,
@@ -477,6 +478,19 @@ test('a trial of whether writing works writes to the file', async () => {
   expect(version()).not.toEqual(before)
   onlooker.close()
   await tried.close()
+})
+
+test('what is asked of a database that is closed, or is being closed, changes nothing', async () => {
+  const path = join(dir, 'closed.db')
+  const own = openSqlite({ path })
+  await own.run(sql`CREATE TABLE thing (id INTEGER PRIMARY KEY)`)
+  const [closing, late] = [own.close(), own.run(sql`INSERT INTO thing VALUES (1)`)]
+  await Promise.all([closing, late.catch((error: unknown) => expect(error).toBeInstanceOf(DatabaseUnavailable))])
+  const size = statSync(path).size
+  await expect(own.run(sql`INSERT INTO thing VALUES (2)`)).rejects.toThrow(DatabaseUnavailable)
+  await expect(own.logFollowing!.settle()).rejects.toThrow(DatabaseUnavailable)
+  expect(statSync(path).size).toBe(size)
+  expect(existsSync(`${path}-wal`)).toBe(false)
 })
 
 test('rows from before framings were kept are given theirs', async () => {
