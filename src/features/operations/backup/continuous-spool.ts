@@ -72,6 +72,8 @@ export class Spool {
   readonly #statePath: string
   /** Writes one after another. */
   #writing: Promise<void> = Promise.resolve()
+  /** The same of deletions, so that what a kill leaves are the last ones of the chain. */
+  #deleting: Promise<void> = Promise.resolve()
 
   constructor(readonly folder: string) {
     this.#statePath = join(folder, STATE_FILE)
@@ -172,9 +174,15 @@ export class Spool {
   }
 
   /** The destination has the oldest one. */
-  async shift(): Promise<void> {
+  shift(): Promise<void> {
     const { number, bytes } = this.waiting.shift()!
     this.bytes -= bytes
+    const deleted = this.#deleting.then(() => this.#delete(number))
+    this.#deleting = deleted.catch(() => undefined)
+    return deleted
+  }
+
+  async #delete(number: number): Promise<void> {
     await unlink(this.#path(number)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error
     })
@@ -193,7 +201,9 @@ export class Spool {
   }
 
   async clear(): Promise<void> {
-    await this.#writing
+    await Promise.all([this.#writing, this.#deleting])
+    // A state without the segments that it counts on would be continued.
+    await rm(this.#statePath, { force: true })
     for (const name of await readdir(this.folder)) await rm(join(this.folder, name), { force: true })
     this.waiting.length = 0
     this.bytes = 0
