@@ -20,6 +20,17 @@ test('what is set again has its new value, what is deleted is gone from both gen
   expect(kept.get('a')).toBeUndefined()
 })
 
+test('what is used is as young as what was set, and what is not goes', () => {
+  const kept = new BoundedCache<string>(10)
+  kept.set('used', 'a')
+  kept.set('unused', 'b')
+  for (let i = 0; i < 3; i++) {
+    kept.turn()
+    expect(kept.use('used')).toBe('a')
+  }
+  expect(kept.use('unused')).toBeUndefined()
+})
+
 test('two turns forget everything', () => {
   const kept = new BoundedCache<number>(10)
   kept.set('a', 1)

@@ -26,6 +26,15 @@ export class BoundedCache<Value> {
     return this.#young.get(key) ?? this.#old.get(key)
   }
 
+  /** The same, after which the entry is as young as one that was set. */
+  use(key: string): Value | undefined {
+    const young = this.#young.get(key)
+    if (young !== undefined) return young
+    const old = this.#old.get(key)
+    if (old !== undefined) this.set(key, old)
+    return old
+  }
+
   set(key: string, value: Value): void {
     this.#unweigh(key)
     const weight = this.weigh(key, value)

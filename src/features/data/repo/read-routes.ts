@@ -9,32 +9,33 @@ import { accountSummary } from '../../identity/accounts/accounts.ts'
 import { requireVisible } from '../../access/auth/auth.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
 import { recordPage, viewText } from './record-pages.ts'
-import { findVisibleRecord, listCollections } from './record-store.ts'
+import { listCollections, visibleRecordAt, type RecordBeside } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'
+import { editionBeside, editionOf, type EditionBeside } from './repo-store.ts'
 
 export const readRoutes = [
   query('com.atproto.repo.getRecord', {
     async handler(call) {
       const { ctx, params } = call
       const { repo, collection, rkey, cid } = params
-      const account = await accountSummary(ctx.db, repo)
+      const path = `${collection}/${rkey}`
+      const account = await accountSummary<RecordBeside>(ctx.db, repo, visibleRecordAt(path))
       // The AppView may have repositories that this server does not have or must not serve.
       if (account?.status !== 'active') return passOn(call)
-      const { did } = account
-      const path = `${collection}/${rkey}`
-      const record = await findVisibleRecord(ctx.db, did, path)
-      if (record === null || (cid !== undefined && cid !== cidText(record.cid))) {
+      const { did, beside: record } = account
+      if (record.cid === null || (cid !== undefined && cid !== cidText(record.cid))) {
         throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${recordUri(did, path)}`)
       }
-      return new JsonText(viewText(did, record.path, recordTexts(ctx).of(record)))
+      return new JsonText(viewText(did, path, recordTexts(ctx).of(record)))
     },
   }),
 
   query('com.atproto.repo.listRecords', {
     async handler({ ctx, params: { repo, collection, limit, cursor, reverse } }) {
-      const account = await accountSummary(ctx.db, repo)
+      const account = await accountSummary<EditionBeside>(ctx.db, repo, editionBeside)
       if (account?.status !== 'active') throw invalidRequest(`Could not find repo: ${repo}`)
-      return recordPage(ctx, account.did, { collection, after: cursor ?? null, descending: !reverse, limit })
+      const range = { collection, after: cursor ?? null, descending: !reverse, limit }
+      return recordPage(ctx, account.did, editionOf(account.beside), range)
     },
   }),
 

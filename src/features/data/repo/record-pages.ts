@@ -8,7 +8,6 @@ import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { listRecordEntries, listRecords, type RecordEntry, type RecordRange } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'
-import { findEdition } from './repo-store.ts'
 
 /** Size of the cache in characters of one or two bytes: about 150 pages of a hundred posts. */
 const MAX_CHARS = 8 * 1024 ** 2
@@ -29,13 +28,19 @@ const keptPages = perContext(
   () => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length),
 )
 
-/** Returns `{"records":[…],"cursor":"…"}`; without records if the account has no repository. */
-export async function recordPage(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
+/**
+ * Returns `{"records":[…],"cursor":"…"}`. `edition` is that of the repository, read before: a write in between only
+ * causes a spurious reload. It is null if the account has no repository, and the page then has no records.
+ */
+export async function recordPage(
+  ctx: Context,
+  did: Did,
+  edition: string | null,
+  range: RecordRange,
+): Promise<JsonText> {
   const kept = keptPages(ctx)
   const { collection, after, descending, limit } = range
   const key = `${did} ${collection} ${after ?? ''} ${descending} ${limit}`
-  // Read the edition before the rows: a write in between only causes a spurious reload.
-  const edition = await findEdition(ctx.db, did)
   const known = kept.get(key)
   if (known?.edition === edition) return known.page
   const page = await pageText(ctx, did, range)

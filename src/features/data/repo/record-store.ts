@@ -15,6 +15,7 @@ import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { framedBlocks, framedChunks, framingOf, isMisframed, type Framing } from './framed-blocks.ts'
+import type { Beside } from './repo-store.ts'
 
 export interface StoredRecord {
   path: string
@@ -153,13 +154,6 @@ export async function deleteRecords(tx: Tx, repoId: number, paths: readonly stri
   await tx.run(sql`DELETE FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)
 }
 
-export async function findRecord(reader: Reader, repoId: number, path: string): Promise<StoredRecord | null> {
-  const row = await reader.get<RecordRow>(
-    sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path = ${path}`,
-  )
-  return row && recordOf(row)
-}
-
 /** Returns the records that exist at these paths, in any order. */
 export const findRecordsAt = async (
   reader: Reader,
@@ -234,11 +228,13 @@ function inPage(did: Did, { collection, after, descending, limit }: RecordRange)
   return sql`repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`
 }
 
-/** Returns the record at a path; null if there is none or it was taken down. */
-export const findVisibleRecord = (reader: Reader, did: Did, path: string): Promise<VisibleRecord | null> =>
-  reader.get(
-    sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`,
-  )
+/** The record at a path, beside the row of its account; without a CID if there is none or it was taken down. */
+export const visibleRecordAt = (path: string): Beside => ({
+  columns: sql`, record.cid, record.value`,
+  tables: sql`LEFT JOIN repo ON repo.did = account.did
+    LEFT JOIN record ON record.repo_id = repo.id AND record.path = ${path} AND record.takedown_ref IS NULL`,
+})
+export type RecordBeside = Pick<VisibleRecord, 'cid' | 'value'> | Record<'cid' | 'value', null>
 
 /** A page of all records of a repository, in tree order. */
 export async function listAllRecords(

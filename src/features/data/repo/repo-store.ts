@@ -8,8 +8,10 @@ import {
   type Tx,
   type Writer,
 } from '../../../platform/database/database.ts'
+import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
+import type { accountSummary } from '../../identity/accounts/accounts.ts'
 
 /** The current state of a repository. */
 export interface RepoHead {
@@ -34,12 +36,26 @@ interface HeadRow {
   commitBlock: Uint8Array
 }
 
-const headColumns = sql`id, did, rev, head, data, commit_block AS "commitBlock"`
+const headColumns = sql`repo.id, repo.did, repo.rev, head, data, commit_block AS "commitBlock"`
 
 /** Returns null if the account has no repository. */
 export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | null> {
   const row = await reader.get<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did = ${did}`)
   return row && headOf(row)
+}
+
+/** The same with the block of the record at a path, even if it was taken down; null if there is no record. */
+export async function headWithRecord(
+  reader: Reader,
+  did: Did,
+  path: string,
+): Promise<{ repo: RepoHead; record: Block | null } | null> {
+  const row = await reader.get<HeadRow & ({ cid: Uint8Array; value: Uint8Array } | Record<'cid' | 'value', null>)>(sql`
+    SELECT ${headColumns}, record.cid, record.value
+    FROM repo LEFT JOIN record ON record.repo_id = repo.id AND record.path = ${path} WHERE repo.did = ${did}`)
+  if (row === null) return null
+  const { cid, value, ...head } = row
+  return { repo: headOf(head), record: cid && { cid: new Cid(cid), bytes: value } }
 }
 
 /** Returns the id and the revision of a repository, without reading its blocks. */
@@ -106,11 +122,21 @@ export async function recordTotal(reader: Reader, did: Did): Promise<number> {
   return row!.records
 }
 
-/** A text that changes whenever reads of records may return something else. Null if there is no repository. */
-export async function findEdition(reader: Reader, did: Did): Promise<string | null> {
-  const row = await reader.get<{ rev: Tid; takedowns: number }>(sql`SELECT rev, takedowns FROM repo WHERE did = ${did}`)
-  return row && `${row.rev} ${row.takedowns}`
+/** What `accountSummary` reads beside an account. */
+export type Beside = NonNullable<Parameters<typeof accountSummary>[2]>
+
+/**
+ * What says, beside the row of an account, which edition its repository has: a text that changes whenever reads of
+ * records may return something else.
+ */
+export const editionBeside: Beside = {
+  columns: sql`, repo.rev, repo.takedowns`,
+  tables: sql`LEFT JOIN repo ON repo.did = account.did`,
 }
+export type EditionBeside = { rev: Tid; takedowns: number } | Record<'rev' | 'takedowns', null>
+
+/** Returns null if there is no repository. */
+export const editionOf = ({ rev, takedowns }: EditionBeside): string | null => (rev === null ? null : `${rev} ${takedowns}`)
 
 /** Note that a record was taken down or restored, which changes the edition. */
 export function countTakedown(tx: Tx, id: number): Promise<number> {

@@ -17,7 +17,6 @@ import {
   anyRecordUpTo,
   copyTakedowns,
   countRecords,
-  findRecord,
   LAST_PATH,
   listAllRecords,
   listRecordsSince,
@@ -32,6 +31,7 @@ import {
   disownRepo,
   findCounts,
   findRevision,
+  headWithRecord,
   keepCounts,
   recordTotal,
   recordTotalOf,
@@ -89,11 +89,11 @@ export async function repoTotals(
  * for an account that is announced later.
  */
 export async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[]> {
-  const repo = (await repoHead(tx, did))!
+  const { repo, blocks } = (await recordProof(ctx, tx, did, 'a/a'))!
   const commit = { cid: repo.head, bytes: repo.commitBlock }
-  const blocks = carOf(repo.head, await recordProof(ctx, tx, repo, 'a/a'))
+  const archive = carOf(repo.head, blocks)
   return [
-    { type: 'commit', did, commit: repo.head, rev: repo.rev, since: null, blocks, ops: [], prevData: null },
+    { type: 'commit', did, commit: repo.head, rev: repo.rev, since: null, blocks: archive, ops: [], prevData: null },
     syncEvent(did, repo.rev, commit),
   ]
 }
@@ -141,10 +141,17 @@ export async function setRecordTakedown(
 
 /**
  * Blocks that prove that a record is in the repository, or is not: the commit, the nodes down to its path, the record.
+ * Null if the account has no repository.
  */
-export async function recordProof(ctx: Context, reader: Reader, repo: RepoHead, path: string): Promise<Block[]> {
-  const record = await findRecord(reader, repo.id, path)
+export async function recordProof(
+  ctx: Context,
+  reader: Reader,
+  did: Did,
+  path: string,
+): Promise<{ repo: RepoHead; blocks: Block[] } | null> {
+  const found = await headWithRecord(reader, did, path)
+  if (found === null) return null
+  const { repo, record } = found
   const nodes = await pathBlocks(new StoredNodes(reader, repo.id), repo.data, recentNodes(ctx), path)
-  const leaf = record === null ? [] : [{ cid: record.cid, bytes: record.value }]
-  return [{ cid: repo.head, bytes: repo.commitBlock }, ...nodes, ...leaf]
+  return { repo, blocks: [{ cid: repo.head, bytes: repo.commitBlock }, ...nodes, ...(record ? [record] : [])] }
 }

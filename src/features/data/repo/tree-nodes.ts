@@ -107,8 +107,9 @@ export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentN
   const blocks: Block[] = []
   let layer: number | null = null
   for (let cid: Cid | null = data; cid !== null;) {
-    const node: MstNode = recent.get(cid.toString()) ?? (await readNode(stored, cid, layer))
-    recent.set(cid.toString(), node)
+    const text: string = cid.toString()
+    let node: MstNode | undefined = recent.use(text)
+    if (node === undefined) recent.set(text, (node = await readNode(stored, cid, layer)))
     blocks.push({ cid, bytes: node.block })
     const i = node.lowerBound(path)
     cid = node.keys[i] === path ? null : (node.subtrees[i] as Cid | null)
@@ -151,9 +152,9 @@ class LoadedNodes implements NodeCache {
   get(cid: string): MstNode | undefined {
     const loaded = this.#nodes.get(cid)
     if (loaded !== undefined) return loaded
-    const node = this.recent.get(cid)
+    const node = this.recent.use(cid)
     // Hold it in this commit's map too, because the cache may drop it before the commit is built.
-    if (node !== undefined) this.set(cid, node)
+    if (node !== undefined) this.#nodes.set(cid, node)
     return node
   }
 

@@ -135,8 +135,8 @@ export function exportRecord(recipient: Recipient, did: Did, path: string): Prom
   const { ctx } = recipient
   return sent(recipient, async (outgoing) => {
     const car = await ctx.db.shortSnapshot(async (reader) => {
-      const repo = await repoHead(reader, did)
-      return repo && carOf(repo.head, await recordProof(ctx, reader, repo, path))
+      const proof = await recordProof(ctx, reader, did, path)
+      return proof && carOf(proof.repo.head, proof.blocks)
     })
     if (car !== null) outgoing.push(car)
     return car !== null

@@ -107,7 +107,7 @@ export const accountNamed = (reader: Reader, name: string): Promise<Account | nu
 
 function identifiedBy(identifier: string): Sql | null {
   const did = parseDid(identifier)
-  if (did) return sql`did = ${did}`
+  if (did) return sql`account.did = ${did}`
   const handle = parseHandle(identifier)
   return handle && sql`handle = ${handle}`
 }
@@ -118,7 +118,7 @@ function byFurtherHandle<Found>(
   find: (condition: Sql) => Promise<Found | null>,
 ): Promise<Found | null> | null {
   const handle = parseHandle(identifier)
-  return handle && find(sql`did = (SELECT did FROM further_handle WHERE handle = ${handle})`)
+  return handle && find(sql`account.did = (SELECT did FROM further_handle WHERE further_handle.handle = ${handle})`)
 }
 
 /** What reads of public data need to know of an account. */
@@ -127,22 +127,37 @@ export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
 }
 
 /**
- * Finds by DID or by any handle; null if there is no such account. Reads only these columns, because every read request
- * asks.
+ * What a statement reads beside an account, which then costs no statement of its own. `columns` begins with a comma,
+ * and `tables` joins them to `account`.
  */
-export async function accountSummary(reader: Reader, identifier: string): Promise<AccountSummary | null> {
+interface Beside {
+  columns: Sql
+  tables: Sql
+}
+
+const nothing: Beside = { columns: sql``, tables: sql`` }
+
+/**
+ * Finds by DID or by any handle; null if there is no such account. Reads only these columns, because every read request
+ * asks, and what is wanted beside them.
+ */
+export async function accountSummary<Row = unknown>(
+  reader: Reader,
+  identifier: string,
+  beside = nothing,
+): Promise<(AccountSummary & { beside: Row }) | null> {
   const condition = identifiedBy(identifier)
   const row =
     condition &&
-    ((await summaryRow(reader, condition)) ??
-      (await byFurtherHandle(identifier, (holder) => summaryRow(reader, holder))))
-  return row && { did: row.did, handle: row.handle, status: statusOf(row) }
+    ((await summaryRow<Row>(reader, condition, beside)) ??
+      (await byFurtherHandle(identifier, (holder) => summaryRow<Row>(reader, holder, beside))))
+  return row && { did: row.did, handle: row.handle, status: statusOf(row), beside: row }
 }
 
-const summaryRow = (reader: Reader, condition: Sql) =>
-  reader.get<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>>(
-    sql`SELECT did, handle, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE ${condition}`,
-  )
+const summaryRow = <Row>(reader: Reader, condition: Sql, { columns, tables }: Beside) =>
+  reader.get<Row & Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>>(sql`
+    SELECT account.did, handle, deactivated_at AS "deactivatedAt", account.takedown_ref AS "takedownRef"${columns}
+    FROM account ${tables} WHERE ${condition}`)
 
 /** Returns null if there is no such account. */
 export async function accountStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
