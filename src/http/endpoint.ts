@@ -37,6 +37,8 @@ export interface Exchange {
   readonly requestId: string
   /** NSID of the called method; null outside `/xrpc`. */
   readonly nsid: string | null
+  /** As in `Peer.takesPieces`; false if the response may get a content coding. */
+  readonly takesPieces: boolean
   /** Headers for the response, whether it is a success or a failure. */
   readonly replyHeaders: Headers
   /** The guard sets it; without one it does nothing. */

@@ -3,6 +3,7 @@ import { perContext, type Context } from '../platform/context.ts'
 import type { Client } from '../base/fair-queue.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, clientOf, isNear, proxyList } from './client-address.ts'
+import { chosenCoding } from './encoding.ts'
 import type { Common, Exchange } from './endpoint.ts'
 import type { Peer } from './peer.ts'
 import type { Revalidate } from './revalidation.ts'
@@ -75,6 +76,10 @@ export class RequestExchange implements Exchange {
   /** A direct connection may come through something that passes everyone's on from a private address. */
   get isNear(): boolean {
     return this.peer.isDirect !== true && isNear(this.ip)
+  }
+
+  get takesPieces(): boolean {
+    return this.peer.takesPieces === true && chosenCoding(this.request.headers.get('accept-encoding')) === null
   }
 
   get client(): Client {

@@ -80,6 +80,7 @@ export function openHttpServer(
   const peer: Peer = {
     addressOf: (request) => app.server!.requestIP(request)?.address ?? '',
     isDirect: tls !== undefined,
+    takesPieces: true,
     mayIdle: (request, may) => app.server!.timeout(request, may ? 0 : IDLE_TIMEOUT_SECS),
     upgrade: (request, handler) => app.server!.upgrade(request, { data: socketData(handler, sockets) }),
   }

@@ -6,6 +6,11 @@ export interface Peer {
   addressOf(request: Request): string
   /** Clients reach the listener directly, so only the operator's proxies are believed: not every near peer is one. */
   readonly isDirect?: boolean
+  /**
+   * Of a response that is a stream, the connection has taken each piece when it asks for the next one: the memory of
+   * the piece can be used again.
+   */
+  readonly takesPieces?: boolean
   /** Lift the idle timeout of the connection, or restore it: it stays lifted after the response. */
   mayIdle(request: Request, may: boolean): void
   /**

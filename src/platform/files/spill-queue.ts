@@ -117,6 +117,11 @@ export interface SpillOptions {
   owner?: string
   /** A reader that takes nothing for this long is disconnected. */
   stallMillis?: number
+  /**
+   * The reader has taken each piece when it asks for the next one: the memory of the piece is given back then, instead
+   * of when it is collected.
+   */
+  takesPieces?: boolean
   /** Called whenever the reader asks for more. */
   onRead?: () => void
   /** Called once, when the reader has everything or is gone. */
@@ -141,6 +146,8 @@ export class SpillQueue {
   #pushed = 0
   #taken = 0
   #fileStart = 0
+  /** The piece that the reader got last, if its memory is to be given back. */
+  #given: Uint8Array | null = null
   #hasEnded = false
   #error: unknown = null
   #wake: (() => void) | null = null
@@ -162,7 +169,7 @@ export class SpillQueue {
     return this.#isCancelled
   }
 
-  /** Add a chunk, which is not copied: the caller must not change it. Throws if the room has no space for it. */
+  /** Add a chunk, which belongs to the queue from now on. Throws if the room has no space for it. */
   push(chunk: Uint8Array): void {
     if (this.#isCancelled) return
     const { dir, room } = this.#options
@@ -202,9 +209,14 @@ export class SpillQueue {
         pull: async (controller) => {
           this.#lastReadAt = performance.now()
           this.#options.onRead?.()
+          if (this.#given !== null) giveBack(this.#given)
+          this.#given = null
           for (;;) {
             const chunk = this.#next()
-            if (chunk !== null) return controller.enqueue(chunk)
+            if (chunk !== null) {
+              if (this.#options.takesPieces) this.#given = chunk
+              return controller.enqueue(chunk)
+            }
             if (this.#hasEnded) break
             await new Promise<void>((resolve) => (this.#wake = resolve))
           }
@@ -300,4 +312,9 @@ export class SpillQueue {
     this.#read = this.#written = 0
     onEnd?.()
   }
+}
+
+/** Frees the memory of bytes that are of no more use, unless they share it with others. */
+function giveBack({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }

@@ -60,6 +60,22 @@ test('a reader that is now faster and now slower than the writer gets everything
   expect(openFiles().size).toBe(before)
 })
 
+test('memory is given back once a reader that takes each piece asks for the next one, unless others share it', async () => {
+  const both = filled(8, 7)
+  for (const takesPieces of [true, false]) {
+    const queue = new SpillQueue({ dir, room, takesPieces })
+    for (const chunk of [filled(3, 1), both.subarray(4), filled(5, 2)]) queue.push(chunk)
+    const reader = ended(queue).stream().getReader()
+    const first = (await reader.read()).value!
+    expect(first).toEqual(filled(3, 1))
+    const second = (await reader.read()).value!
+    expect(first.length).toBe(takesPieces ? 0 : 3)
+    expect((await reader.read()).value).toEqual(filled(5, 2))
+    expect([second, both]).toEqual([filled(4, 7), filled(8, 7)])
+    expect((await reader.read()).done).toBe(true)
+  }
+})
+
 test('a reader waits for the writer, and hears of its failure', async () => {
   const queue = new SpillQueue({ dir, room })
   const reader = queue.stream().getReader()

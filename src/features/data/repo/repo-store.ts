@@ -136,7 +136,8 @@ export const editionBeside: Beside = {
 export type EditionBeside = { rev: Tid; takedowns: number } | Record<'rev' | 'takedowns', null>
 
 /** Returns null if there is no repository. */
-export const editionOf = ({ rev, takedowns }: EditionBeside): string | null => (rev === null ? null : `${rev} ${takedowns}`)
+export const editionOf = ({ rev, takedowns }: EditionBeside): string | null =>
+  rev === null ? null : `${rev} ${takedowns}`
 
 /** Note that a record was taken down or restored, which changes the edition. */
 export function countTakedown(tx: Tx, id: number): Promise<number> {

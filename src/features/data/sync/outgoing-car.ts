@@ -15,7 +15,7 @@ const SHORT_BYTES = 256 * 1024
 const spillRoom = perContext(() => new SpillRoom(maxQueued))
 
 /** Whom an archive is for. */
-export type Recipient = Pick<Exchange, 'ctx' | 'request' | 'mayIdle'>
+export type Recipient = Pick<Exchange, 'ctx' | 'request' | 'mayIdle' | 'takesPieces'>
 
 /** An archive on its way to a client. Gives back its place once the client has it, is gone, or is too slow. */
 export class OutgoingCar {
@@ -42,7 +42,7 @@ export class OutgoingCar {
     return this.#queue !== null
   }
 
-  /** Add a chunk, which is not copied: the caller must not change it. */
+  /** Add a chunk, which belongs to the archive from now on. */
   push(chunk: Uint8Array): void {
     this.#bytes += chunk.length
     if (this.#queue === null && this.#bytes <= SHORT_BYTES) {
@@ -59,6 +59,7 @@ export class OutgoingCar {
       dir: ctx.config.dataDir,
       room: spillRoom(ctx),
       owner: clientHere().network,
+      takesPieces: this.#to.takesPieces,
       onRead: () => this.#to.mayIdle(true),
       onEnd: () => {
         this.#place.leave()
