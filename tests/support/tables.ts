@@ -16,7 +16,13 @@ export interface Tables {
     signing_held_at: number | null
   }
   account_event: { did: string; id: string; at: number; event: string; by_operator: number; times: number }
-  account_flag: { labeler: string; did: string; val: string; labelled_at: number }
+  account_flag: {
+    labeler: string
+    did: string
+    val: string
+    labelled_at: number
+    expires_at: number | null
+  }
   agent_claim: { id: string; registration_id: string }
   agent_event: { registration_id: string; type: string; did: string | null; detail: string | null }
   agent_registration: {

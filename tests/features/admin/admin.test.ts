@@ -76,6 +76,59 @@ test('accounts are listed with their state and usage, flagged ones first, in pag
   })
 })
 
+test('flagged accounts come first on all pages, of whatever size', async () => {
+  await using own = await startPds({ rateLimit: { enabled: false } })
+  const made = []
+  for (const name of ['a', 'b', 'c', 'd', 'e']) made.push((await createAccount(own, `page-${name}`)).did)
+  const [first, , third, , fifth] = made.toSorted()
+  const flag = (did: string) => ({ labeler: 'did:plc:labeler', did, val: 'spam', labelled_at: 1 })
+  await own.plant('account_flag', [flag(fifth!), flag(third!), { ...flag(third!), val: 'rude' }, flag('did:plc:gone')])
+  await own.plant('account_flag', { ...flag(first!), expires_at: 1 })
+  const expected = [third, fifth, ...made.toSorted().filter((did) => did !== third && did !== fifth)]
+  for (const limit of [1, 2, 3, 5, 100]) {
+    const listed = []
+    for (let cursor: string | undefined = ''; cursor !== undefined;) {
+      const { body } = await ask(`/v1/admin/accounts?limit=${limit}&cursor=${encodeURIComponent(cursor)}`, own)
+      expect(body.flaggedTotal).toBe(2)
+      listed.push(...body.accounts.map(({ did }: { did: string }) => did))
+      cursor = body.cursor
+    }
+    expect([limit, ...listed]).toEqual([limit, ...expected])
+  }
+})
+
+test('of many blobs the health report counts again after ten minutes, and of few each time', async () => {
+  await using own = await startPds({ rateLimit: { enabled: false } })
+  const alice = await createAccount(own, 'alice')
+  const plant = (from: number, count: number, did = alice.did) =>
+    own.plant(
+      'blob',
+      Array.from({ length: count }, (_, i) => ({
+        did,
+        cid: `blob ${from + i}`,
+        mime_type: 'image/png',
+        size: 2,
+        uploaded_at: 1,
+      })),
+    )
+  const counted = async () => (await ask('/v1/admin/health', own)).body.storage
+  await plant(0, 10)
+  await plant(10, 3, 'did:plc:gone')
+  expect(await counted()).toMatchObject({
+    blobCount: 13,
+    blobBytes: 26,
+    blobUnownedCount: 3,
+    blobUnownedBytes: 6,
+  })
+  await plant(13, 50_000)
+  expect(await counted()).toMatchObject({ blobCount: 50_013, blobBytes: 100_026 })
+  await plant(60_000, 1)
+  expect(await counted()).toMatchObject({ blobCount: 50_013 })
+  own.clock.advance({ secs: 601 })
+  const answers = await Promise.all([counted(), counted()])
+  expect(answers).toMatchObject([{ blobCount: 50_014 }, { blobCount: 50_014 }])
+})
+
 test('health tells raw numbers, and a sweep only after its first pass', async () => {
   const before = (await ask('/v1/admin/health')).body
   expect(before.accounts.total).toBe(

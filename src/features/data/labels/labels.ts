@@ -3,7 +3,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { deleteFlagsAbout } from './flag-store.ts'
 import { labelerWatchSweep } from './labeler-watch-sweep.ts'
 
-export { countFlaggedAccounts, findFlags, isFlagged, type Flag } from './flag-store.ts'
+export { countFlaggedAccounts, findFlags, flaggedDids, isFlagged, type Flag } from './flag-store.ts'
 
 export const labels: Feature = {
   name: 'labels',

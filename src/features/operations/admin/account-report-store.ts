@@ -6,7 +6,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
 import { maxBlobBytesColumn } from '../../identity/quotas/quotas.ts'
 import { eventNumbersOf } from '../../data/firehose/firehose.ts'
-import { isFlagged } from '../../data/labels/labels.ts'
+import { flaggedDids, isFlagged } from '../../data/labels/labels.ts'
 import { recordTotals } from '../../data/repo/repo.ts'
 
 export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
@@ -41,14 +41,16 @@ export interface AccountFilter {
   after: { flagged: 0 | 1; did: string } | null
 }
 
-/** Returns at most `limit` accounts that match the filter, flagged accounts first, then in the order of their DIDs. */
-export function listAccounts(
+/**
+ * Returns at most `limit` accounts that match the filter, flagged accounts first, then in the order of their DIDs.
+ * Reads accounts in that order, and none once it has found as many.
+ */
+export async function listAccounts(
   reader: Reader,
   { status, text, after }: AccountFilter,
   now: Millis,
   limit: number,
 ): Promise<AccountRow[]> {
-  const flagged = sql`CASE WHEN ${isFlagged(sql`account.did`, now)} THEN 1 ELSE 0 END`
   const conditions: Sql[] = []
   if (status !== null) conditions.push(statusConditions[status])
   if (text !== null) {
@@ -57,24 +59,48 @@ export function listAccounts(
       sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`,
     )
   }
-  if (after !== null)
-    conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
-  return reader.all<AccountRow>(sql`
-    SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
-      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes",
-      ${maxBlobBytesColumn} AS "maxBlobBytes",
-      CASE WHEN EXISTS (SELECT 1 FROM web_document w WHERE w.did = account.did AND w.hosted_since IS NOT NULL) THEN 1 ELSE 0 END AS "isHosted"
-    FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
+  // Chosen before anything else of them is read: what is sorted would be read of all.
+  const page = (flagged: 0 | 1, restriction: Sql, most: number): Promise<AccountRow[]> =>
+    reader.all<AccountRow>(sql`
+      SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
+        CAST(${flagged} AS INTEGER) AS flagged,
+        (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes",
+        ${maxBlobBytesColumn} AS "maxBlobBytes",
+        CASE WHEN EXISTS (SELECT 1 FROM web_document w WHERE w.did = account.did AND w.hosted_since IS NOT NULL) THEN 1 ELSE 0 END AS "isHosted"
+      FROM account WHERE did IN (
+        SELECT did FROM account
+        WHERE ${sqlAnd([...conditions, restriction, sql`did > ${after?.flagged === flagged ? after.did : ''}`])}
+        ORDER BY did LIMIT ${most})
+      ORDER BY did`)
+  const flagged = after?.flagged === 0 ? [] : await page(1, sql`did IN (${flaggedDids(now)})`, limit)
+  const most = limit - flagged.length
+  return most === 0 ? flagged : [...flagged, ...(await page(0, sql`NOT ${isFlagged(sql`account.did`, now)}`, most))]
 }
 
-/** Count the accounts in each status, and in total. */
+/** Count the accounts in each status, and in total. Reads all of them. */
 export async function countAccounts(reader: Reader): Promise<Record<ReportedStatus | 'total', number>> {
-  const countOf = (status: ReportedStatus) => sql`(SELECT count(*) FROM account WHERE ${statusConditions[status]})`
+  const countOf = (status: ReportedStatus) => sql`count(CASE WHEN ${statusConditions[status]} THEN 1 END)`
   const row = await reader.get<Record<ReportedStatus | 'total', number>>(sql`
-    SELECT (SELECT count(*) FROM account) AS total, ${countOf('active')} AS active, ${countOf('deactivated')} AS deactivated,
-      ${countOf('suspended')} AS suspended, ${countOf('takendown')} AS takendown`)
+    SELECT count(*) AS total, ${countOf('active')} AS active, ${countOf('deactivated')} AS deactivated,
+      ${countOf('suspended')} AS suspended, ${countOf('takendown')} AS takendown FROM account`)
   return row!
 }
+
+/** What the blobs of a DID add up to. */
+export interface OwnedBlobs {
+  did: Did
+  count: number
+  bytes: number
+  /** 1 if there is such an account, otherwise 0. */
+  isOwned: number
+}
+
+/** Returns what the blobs of at most `limit` DIDs add up to, after one of them. */
+export const listOwnedBlobs = (reader: Reader, after: string, limit: number): Promise<OwnedBlobs[]> =>
+  reader.all(sql`
+    SELECT did, count(*) AS count, CAST(sum(size) AS BIGINT) AS bytes,
+      CASE WHEN EXISTS (SELECT 1 FROM account WHERE account.did = blob.did) THEN 1 ELSE 0 END AS "isOwned"
+    FROM blob WHERE did > ${after} GROUP BY did ORDER BY did LIMIT ${limit}`)
 
 export interface StorageRow {
   blobCount: number

@@ -1,14 +1,15 @@
 /** Health of the service as raw numbers, for operators and their alerts. The report draws no conclusions from them. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
-import { sql, type Reader } from '../../../platform/database/database.ts'
+import { inPages, type Reader } from '../../../platform/database/database.ts'
 import { VERSION } from '../../../base/version.ts'
 import type { Stall } from '../../../platform/running/loop-watch.ts'
 import type { StepSummary } from '../../../platform/running/step-store.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
-import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull, type Did } from '../../../protocol/identifiers.ts'
 import { askCrawlers, askRelay, firehoseStatus, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
 import { irohStatus } from '../../push/iroh/iroh.ts'
 import { relayStatus } from '../../push/notifications/notifications.ts'
@@ -19,8 +20,10 @@ import {
   countActive,
   countBlocks,
   countGrowth,
+  listOwnedBlobs,
   type Activity,
   type GrowthDay,
+  type OwnedBlobs,
 } from './account-report-store.ts'
 
 /** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
@@ -38,17 +41,63 @@ async function blockCountOf(ctx: Context): Promise<number> {
   return last.blocks
 }
 
+/** DIDs whose blobs are summed up in one turn of the event loop. */
+const TURN_DIDS = 200
+
 /**
  * Sum up the blob rows. The key of a blob row names its account, so an unowned blob is a row whose account no longer
  * exists.
  */
 async function storageTotals(reader: Reader) {
-  const row = await reader.get<Record<'blobCount' | 'blobBytes' | 'blobUnownedCount' | 'blobUnownedBytes', number>>(sql`
-    SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "blobBytes",
-      CAST(coalesce(sum(CASE WHEN account.did IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT) AS "blobUnownedCount",
-      CAST(coalesce(sum(CASE WHEN account.did IS NULL THEN size ELSE 0 END), 0) AS BIGINT) AS "blobUnownedBytes"
-    FROM blob LEFT JOIN account ON account.did = blob.did`)
-  return row!
+  const totals = { blobCount: 0, blobBytes: 0, blobUnownedCount: 0, blobUnownedBytes: 0 }
+  for await (const page of inPages<Pick<OwnedBlobs, 'did'>, OwnedBlobs>(TURN_DIDS, noDid, ({ did }, limit) =>
+    listOwnedBlobs(reader, did, limit),
+  )) {
+    for (const { count, bytes, isOwned } of page) {
+      totals.blobCount += count
+      totals.blobBytes += bytes
+      if (isOwned === 1) continue
+      totals.blobUnownedCount += count
+      totals.blobUnownedBytes += bytes
+    }
+    await nextTurn()
+  }
+  return totals
+}
+
+const noDid = { did: '' as Did }
+
+/** What is counted for every report, as long as there are no more than that. */
+const FEW_ACCOUNTS = 10_000
+const FEW_BLOBS = 50_000
+
+interface Totals {
+  accounts: Awaited<ReturnType<typeof countAccounts>>
+  storage: Awaited<ReturnType<typeof storageTotals>>
+}
+
+const areMany = ({ accounts, storage }: Totals): boolean =>
+  accounts.total > FEW_ACCOUNTS || storage.blobCount > FEW_BLOBS
+
+const lastTotals = perContext(() => ({
+  at: -Infinity,
+  totals: null as Totals | null,
+  counting: null as Promise<Totals> | null,
+}))
+
+/** Counts all accounts and blobs; many of them as seldom as blocks, and once for all who ask. */
+async function totalsOf(ctx: Context): Promise<Totals> {
+  const last = lastTotals(ctx)
+  if (last.totals === null || !areMany(last.totals)) return countTotals(ctx)
+  if (ctx.clock.monotonic() - last.at < BLOCK_COUNT_MILLIS) return last.totals
+  return (last.counting ??= countTotals(ctx).finally(() => (last.counting = null)))
+}
+
+async function countTotals(ctx: Context): Promise<Totals> {
+  const at = ctx.clock.monotonic()
+  const totals = { accounts: await countAccounts(ctx.db), storage: await storageTotals(ctx.db) }
+  Object.assign(lastTotals(ctx), { at, totals })
+  return totals
 }
 
 interface RelayView {
@@ -128,11 +177,12 @@ export const serviceReportRoutes = [
       const passes = await sweeps.lastPasses()
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseStatus(ctx)
       const pushes = await relayStatus(ctx)
+      const { accounts, storage } = await totalsOf(ctx)
       return {
         version: VERSION,
         uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
-        accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
-        storage: { ...(await storageTotals(db)), blockCount: await blockCountOf(ctx) },
+        accounts: { ...accounts, flagged: await countFlaggedAccounts(db, now) },
+        storage: { ...storage, blockCount: await blockCountOf(ctx) },
         disk: { freeBytes: await freeBytesOf(ctx.config.dataDir) },
         firehose: { ...firehose, backfillWindowSeconds },
         sweeps: Object.fromEntries(
