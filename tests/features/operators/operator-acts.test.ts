@@ -72,6 +72,22 @@ test('an act whose reason cannot be recorded is not done', async () => {
   expect(body.events).toEqual([])
 })
 
+test('codes are disabled of those who stand below, and the log says whose', async () => {
+  const [owner] = await twoOwners()
+  const steward = await roleHolder(pds, 'steward', 'invite-steward')
+  const [bea, cleo] = [await createAccount(pds, 'bea'), await createAccount(pds, 'cleo')]
+  const disable = (json: object) => steward.operate(xrpc('disableInviteCodes'), { json })
+  expect((await disable({ accounts: [bea.did, owner.did] })).status).toBe(403)
+  expect((await disable({ accounts: [bea.did, cleo.did, bea.did], codes: ['one', 'two'] })).status).toBe(200)
+  const query = `action=invites_disabled&actor=${encodeURIComponent(`operator:${steward.did}`)}`
+  const { body } = await request(`${pds.url}/v1/admin/audit?${query}`, { headers: bearer(ADMIN_TOKEN) })
+  expect(body.events.toReversed()).toMatchObject([
+    { detail: '2 codes' },
+    { subject: bea.did, detail: 'all codes' },
+    { subject: cleo.did, detail: 'all codes' },
+  ])
+})
+
 test('an import that fails half-way is in the audit log', async () => {
   const alice = await createAccount(pds, 'importer')
   const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/zip' }

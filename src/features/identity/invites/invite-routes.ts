@@ -107,9 +107,11 @@ export const inviteRoutes = [
       const { codes = [], accounts = [] } = input
       if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
       await ctx.db.transaction(async (tx) => {
+        const act = { actor: caller.actor, action: 'invites_disabled' } as const
+        if (codes.length > 0) await recordAudit(call, tx, { ...act, detail: `${codes.length} codes` })
         await disableCodes(tx, codes)
+        for (const subject of new Set(accounts)) await recordAudit(call, tx, { ...act, subject, detail: 'all codes' })
         await disableCodesOf(tx, accounts)
-        await recordAudit(call, tx, { actor: caller.actor, action: 'invites_disabled' })
       })
     },
   }),
