@@ -1,5 +1,8 @@
 import { expect, test } from 'bun:test'
-import { chosenCoding, knownTag, weakEtag } from './encoding.ts'
+import { randomBytes } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
+import { until } from '../../tests/support/until.ts'
+import { chosenCoding, CodingRoom, encoded, knownTag, weakEtag } from './encoding.ts'
 
 test.each([
   [null, null],
@@ -28,4 +31,36 @@ test('validators compare weakly', () => {
   expect(knownTag('"other-gzip", "content-br"', '"content"')).toBe('"content-br"')
   expect(knownTag('W/"content-gzip"', '"content"')).toBe('W/"content-gzip"')
   expect(knownTag('"content-zip"', '"content"')).toBeNull()
+})
+
+/** What coding does not make shorter by much. */
+const text = randomBytes(200_000).toString('base64')
+const asked = (method = 'GET') => new Request('http://localhost/', { method, headers: { 'accept-encoding': 'gzip' } })
+const response = () => new Response(text, { headers: { 'content-type': 'application/json' } })
+const codingOf = ({ headers }: Response) => headers.get('content-encoding')
+
+test('responses that nobody takes are coded up to a number, and again once their clients are gone', async () => {
+  const room = new CodingRoom()
+  const coded: Response[] = []
+  for (
+    let next = encoded(room, asked(), response());
+    codingOf(next) === 'gzip';
+    next = encoded(room, asked(), response())
+  )
+    coded.push(next)
+  expect(coded).toHaveLength(128)
+  const [taken, ...left] = coded
+  expect(gunzipSync(await taken!.bytes()).toString()).toBe(text)
+  for (const one of left.slice(1)) await one.body!.cancel()
+  await until(() => !room.isFull)
+  for (let i = 0; i < 3; i++) {
+    const again = encoded(room, asked(), response())
+    expect([codingOf(again), gunzipSync(await again.bytes()).toString() === text]).toEqual(['gzip', true])
+  }
+})
+
+test('the headers of a coded response alone take no room', () => {
+  const room = new CodingRoom()
+  for (let i = 0; i < 200; i++) expect(codingOf(encoded(room, asked('HEAD'), response()))).toBe('gzip')
+  expect(room.isFull).toBe(false)
 })

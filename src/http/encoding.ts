@@ -33,11 +33,33 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
 }
 
 /**
- * Returns the response in the coding that the request prefers, or unchanged if coding is not worth it or not possible.
+ * Responses that may be coded at a time. Until its client has taken most of it, each keeps the state and the buffers of
+ * its coder, up to 0.7 MB, and a client may ask for many and take nothing.
+ */
+const MAX_CODERS = 128
+
+/** Counts the coders of a server. */
+export class CodingRoom {
+  #coders = 0
+
+  get isFull(): boolean {
+    return this.#coders >= MAX_CODERS
+  }
+
+  /** The coder counts until it has ended. */
+  enter(coder: Transform): void {
+    this.#coders++
+    coder.once('close', () => this.#coders--)
+  }
+}
+
+/**
+ * Returns the response in the coding that the request prefers, or unchanged if coding is not worth it or not possible,
+ * or if there is no room for another coder.
  *
  * RFC 9110 section 8.4.
  */
-export function encoded(request: Request, response: Response): Response {
+export function encoded(room: CodingRoom, request: Request, response: Response): Response {
   const { headers, status } = response
   if (
     status === 304 ||
@@ -50,7 +72,7 @@ export function encoded(request: Request, response: Response): Response {
   if (length !== null && Number(length) < MIN_CODED_BYTES) return response
   headers.append('Vary', 'Accept-Encoding')
   const coding = chosenCoding(request.headers.get('accept-encoding'))
-  if (coding === null) return response
+  if (coding === null || room.isFull) return response
   // Read `body` only when it is needed: reading it turns bytes into a stream, and the kernel no longer sends a file.
   const { body } = response
   if (body === null) return response
@@ -58,7 +80,10 @@ export function encoded(request: Request, response: Response): Response {
   const etag = headers.get('etag')
   if (etag !== null) headers.set('ETag', codedEtag(etag, coding))
   headers.delete('Content-Length')
+  // The body is not sent: a coder of it would not end.
+  if (request.method === 'HEAD') return new Response(new ReadableStream(), { status, headers })
   const coder = coders[coding]!()
+  room.enter(coder)
   const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
   source.on('error', (error) => coder.destroy(error))
   coder.on('close', () => source.destroy())

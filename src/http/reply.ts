@@ -1,7 +1,7 @@
 /** Turns what a handler returns or throws into the response on the wire. */
 import { DAY_SECS } from '../base/durations.ts'
 import { JsonText } from './endpoint.ts'
-import { encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
+import { CodingRoom, encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
@@ -12,6 +12,8 @@ import { LogRateLimiter } from '../platform/running/log-rate-limiter.ts'
 import { parseHost } from './host.ts'
 import { LONG_CHARS, queued } from './long-text.ts'
 import { JSON_TYPE, REQUEST_ID_HEADER, surfaceOf, type Surface } from './surfaces.ts'
+
+const codingRoom = perContext(() => new CodingRoom())
 
 /** How long a browser may cache a preflight. */
 const PREFLIGHT_SECS = DAY_SECS
@@ -118,7 +120,7 @@ function textual(exchange: RequestExchange, status: number, contentType: string,
   response.headers.set('Content-Type', contentType)
   if (text.length < MIN_CODED_BYTES) return response
   const { request } = exchange
-  const coded = encoded(request, response)
+  const coded = encoded(codingRoom(exchange.ctx), request, response)
   return text.length < LONG_CHARS || request.method === 'HEAD' ? coded : queued(exchange, coded)
 }
 
@@ -129,7 +131,7 @@ function finished(exchange: RequestExchange, response: Response): Response {
   headersOf(exchange, response.status).forEach((value, name) =>
     name === 'set-cookie' ? headers.append(name, value) : headers.set(name, value),
   )
-  return encoded(exchange.request, response)
+  return encoded(codingRoom(exchange.ctx), exchange.request, response)
 }
 
 /** What a handler has set before it failed may allow public caching, which would keep the error for days. */
