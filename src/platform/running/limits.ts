@@ -122,6 +122,11 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 5 },
     { windowSecs: DAY_SECS, points: () => 15 },
   ],
+  // By unconfirmed address: an attacker can make accounts, and give each the address of a stranger.
+  unconfirmedAddress: [
+    { windowSecs: HOUR_SECS, points: () => 20 },
+    { windowSecs: DAY_SECS, points: () => 60 },
+  ],
   signInNotice: [{ windowSecs: DAY_SECS, points: () => 3 }],
   accountNotice: [
     { windowSecs: HOUR_SECS, points: () => 10 },

@@ -393,8 +393,8 @@ const AHEAD: LimitName[] = ['oauthConsentCreate', 'oauthConsentAction']
 
 /**
  * They say nothing while they count, or count neither addresses nor accounts, so they have tests of their own
- * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `agents/`, `notifications/`,
- * `security/codes.test.ts`).
+ * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `accounts/unconfirmed-address.test.ts`,
+ * `agents/`, `notifications/`, `security/codes.test.ts`).
  */
 const QUIET: LimitName[] = [
   'agentIdentityTotal',
@@ -402,6 +402,7 @@ const QUIET: LimitName[] = [
   'transferAcceptTotal',
   'agentToken',
   'takenAddress',
+  'unconfirmedAddress',
   'signInNotice',
   'accountNotice',
   'loginApprovalPush',

@@ -2,6 +2,7 @@
  * Outgoing mail is a durable step: a message that a transaction orders is sent even if the server or the mail server
  * fails meanwhile. A request that mails a person waits for the first try only.
  */
+import { createHash } from 'node:crypto'
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { serviceUnavailable } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -9,6 +10,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { MailRefused, type Mail } from '../../../platform/network/mailer.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { accountWithEmail } from '../accounts/accounts.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { isCodeAlive } from './mailed-codes.ts'
 
@@ -32,10 +34,32 @@ export const mailStep: StepKind<OrderedMail> = {
   firstWaitSecs: 5,
   maxWaitSecs: 4 * HOUR_SECS,
   isFinal: (error) => error instanceof MailRefused,
-  async take(ctx, { id, payload: { mail, carries, goodUntil } }) {
+  async take(ctx, { id, did, payload: { mail, carries, goodUntil } }) {
     if (ctx.clock.now() >= (goodUntil ?? Infinity)) return
-    if (carries === null || (await isCodeAlive(ctx, carries))) await ctx.mailer.send(signed(ctx, mail), id)
+    if (carries !== null && !(await isCodeAlive(ctx, carries))) return
+    await withinAddress(ctx, did === null ? null : mail.to, () => ctx.mailer.send(signed(ctx, mail), id))
   },
+}
+
+/**
+ * Send a mail about an account, unless its address has had too many that it has not asked for: an account gives a
+ * stranger's address as its own until that is confirmed, and many accounts can give the same one after another.
+ * `address` is null for mails that are about no account.
+ */
+async function withinAddress(ctx: Context, address: string | null, send: () => Promise<void>): Promise<void> {
+  const account = address === null ? null : await accountWithEmail(ctx.db, address)
+  if (address === null || (account !== null && account.emailConfirmedAt !== null)) return send()
+  const charge = { name: 'unconfirmedAddress', key: createHash('sha256').update(address).digest('base64url') } as const
+  if ((await ctx.limits.chargeShared(charge))?.allowed === false) {
+    ctx.log.info('mail withheld: too many to an address that is not confirmed', { did: account?.did })
+    return
+  }
+  try {
+    await send()
+  } catch (error) {
+    ctx.limits.takeBack(charge)
+    throw error
+  }
 }
 
 /** The mail with who sent it, where operators have to say so. RFC 3676 section 4.3 for the line before it. */
