@@ -347,11 +347,8 @@ export async function findBlocksLeftOut(reader: Reader, repoId: number, cids: re
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
 
-/**
- * Ordinary repositories have a few dozen. It stands in the text of the statement: with a parameter there, SQLite
- * prepares the statement again for each call, which takes three times as long as running it.
- */
-const maxCollections = sql`2000`
+/** Ordinary repositories have a few dozen. */
+const MAX_COLLECTIONS = 2000
 
 /**
  * Collections that have records, sorted; the first 2000 if there are more. The query takes one index step per
@@ -365,7 +362,7 @@ export async function listCollections(reader: Reader, did: Did): Promise<string[
       SELECT (SELECT rtrim(min(path), ${RECORD_KEY_CHARS}) FROM record
         WHERE repo_id = ${repoOf(did)} AND path > substr(step.collection, 1, length(step.collection) - 1) || '0')
       FROM step WHERE step.collection IS NOT NULL
-    ) SELECT collection FROM step WHERE collection IS NOT NULL LIMIT ${maxCollections}`)
+    ) SELECT collection FROM step WHERE collection IS NOT NULL LIMIT ${MAX_COLLECTIONS}`)
   return rows.map(({ collection }) => collection.slice(0, -1)).sort()
 }
 
