@@ -30,11 +30,13 @@ function modulesReaching(goal: string): Set<string> {
   return found
 }
 
-/** Paths of the test files, from the root of the tree. */
-export const testsOnDatabase = (): string[] =>
-  [...modulesReaching(SUITE)]
+/** Paths of the test files whose imports reach a module, from the root of the tree. */
+export const testsReaching = (goal: string): string[] =>
+  [...modulesReaching(goal)]
     .filter((path) => path.endsWith('.test.ts'))
     .map((path) => relative(ROOT, path))
     .toSorted()
+
+export const testsOnDatabase = (): string[] => testsReaching(SUITE)
 
 if (import.meta.main) for (const path of testsOnDatabase()) console.log(`./${path}`)

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'bun:test'
+import { placed, testsOnBucket } from '../on-bucket.ts'
 import { testsOnDatabase } from '../on-database.ts'
 
 const ROOT = join(import.meta.dir, '../..')
@@ -44,4 +45,17 @@ test('a test file runs on PostgreSQL if it, or a helper of it, starts the server
     'tests/system/guides/guides.test.ts',
   ])
     expect(onDatabase).not.toContain(path)
+})
+
+test('a test file of blobs runs on a bucket unless each of its servers says where its blobs are', () => {
+  const onBucket = testsOnBucket()
+  for (const name of ['collecting', 'reading', 'reconciling', 'uploading'])
+    expect(onBucket).toContain(`tests/features/blobs/${name}.test.ts`)
+  for (const path of placed) {
+    expect(onBucket).not.toContain(path)
+    const source = readFileSync(join(ROOT, path), 'utf8')
+    const servers = source.match(/\b(?:startPds|startPdsOnFile|useWorld|useWorldOnFile)\(/g)!
+    const places = source.match(/\bblobMirror: bucket\.mirror\b|\bblobs: (?:bucket\.primary\b|\{ store: )/g)
+    expect([path, places?.length]).toEqual([path, servers.length])
+  }
 })
