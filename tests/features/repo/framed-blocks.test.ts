@@ -1,5 +1,5 @@
 /** An archive whose sections the database frames is the archive that is written block by block. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { StoredNodes } from '../../../src/features/data/repo/node-store.ts'
 import {
   framedRecords,
@@ -13,6 +13,9 @@ import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
 import { leastCost } from '../../support/least-cost.ts'
 import { useWorld } from '../../support/world.ts'
+
+// The first server of a process may have to start PostgreSQL.
+setDefaultTimeout(60_000)
 
 const { pds } = useWorld()
 
