@@ -180,6 +180,18 @@ test('a moderator takes an account down with a reason, and lifts the takedown', 
   expect((await browser.act('restore', { did: alice.did })).status).toBe(200)
 })
 
+test('nothing is done without a reason, whatever the browser lets through', async () => {
+  const browser = await signedIn(mona)
+  const zoe = await createAccount(pds, 'zoe')
+  for (const reason of ['', '  '])
+    for (const act of ['takedown', 'end-access', 'disable-invites']) {
+      const { status, body } = await browser.act(act, { did: zoe.did, reason })
+      expect([act, status]).toEqual([act, 400])
+      expect(body).toContain('Nothing was done')
+    }
+  expect(await zoe.call('com.atproto.server.getSession')).toMatchObject({ status: 200, body: { active: true } })
+})
+
 test('a page permits no more than the interface does', async () => {
   const browser = await signedIn(mona)
   for (const [act, fields] of [

@@ -4,6 +4,8 @@ import type { Wording } from '../../../http/html.ts'
 export interface ConsoleAct {
   path(form: URLSearchParams): string
   json(form: URLSearchParams): object
+  /** The form has a reason of its own, which the endpoint asks for. */
+  hasOwnReason?: true
   /** Said once it is done. */
   done: Wording
   /** Shows this member of the answer, which is told only once. */

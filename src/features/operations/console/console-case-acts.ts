@@ -10,26 +10,31 @@ const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? 
 
 export const caseActs: Readonly<Record<string, ConsoleAct>> = {
   'case-open': {
+    hasOwnReason: true,
     path: () => '/v1/admin/cases',
     json: (form) => ({ subject: text(form, 'subject'), reason: text(form, 'why') }),
     done: texts.caseOpen,
   },
   'case-note': {
+    hasOwnReason: true,
     path: ofCase('notes'),
     json: (form) => ({ text: text(form, 'note') }),
     done: texts.noteAdded,
   },
   'case-deadline': {
+    hasOwnReason: true,
     path: ofCase('deadline'),
     json: (form) => ({ inSecs: Math.round(Number(text(form, 'days')) * DAY_SECS) }),
     done: texts.deadlineMoved,
   },
   'case-decide': {
+    hasOwnReason: true,
     path: ofCase('decision'),
     json: (form) => ({ act: text(form, 'decision'), reason: text(form, 'why') }),
     done: texts.caseDecided,
   },
   'case-answer': {
+    hasOwnReason: true,
     path: ofCase('answer'),
     json: (form) => ({ outcome: text(form, 'outcome'), reason: text(form, 'why') }),
     done: texts.appealAnswered,

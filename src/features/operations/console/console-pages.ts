@@ -74,6 +74,8 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const given = form.get('back') ?? ''
   const back = isOwnPath(given) ? given : '/admin'
   if (act === undefined) return told(desk, back, texts.noSuchAct, null, 400)
+  const reason = form.get('reason')?.trim() || undefined
+  if (reason === undefined && !act.hasOwnReason) return told(desk, back, texts.reasonNeeded, null, 400)
   const [password, passkey] = [form.get('password'), passkeyAnswer(form)]
   let token = desk.token
   if (password !== null || passkey !== null) {
@@ -92,7 +94,7 @@ export async function sendAct(call: PageCall): Promise<Response> {
     setToken(call, token)
   }
   const now = { ...desk, token }
-  const answer = await ask(now, act.path(form), act.json(form), form.get('reason')?.trim() || undefined)
+  const answer = await ask(now, act.path(form), act.json(form), reason)
   if (!answer.ok && answer.name === 'PasswordRequired') return askPassword(now, form)
   if (!answer.ok) return told(now, back, inEnglish(answer.message), null, answer.status)
   return told(now, back, act.done, act.reveals ? secretOf(answer.body, act.reveals) : null)

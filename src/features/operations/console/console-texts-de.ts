@@ -27,6 +27,7 @@ export const consoleGerman = {
   factorCode: 'Code deines zweiten Faktors',
   wrong: 'Das Konto oder das Passwort ist falsch. App-Passwörter gelten hier nicht.',
   noSuchAct: 'Diese Handlung gibt es nicht.',
+  reasonNeeded: 'Nichts ist geschehen: Jede Handlung braucht einen Grund, der im Protokoll der Eingriffe steht.',
   wrongPassword: 'Das ist nicht dein Passwort.',
   done: 'Erledigt',
   notDone: 'Nicht erledigt',

@@ -27,6 +27,7 @@ export const consoleSpanish = {
   factorCode: 'Código de tu segundo factor',
   wrong: 'La cuenta o la contraseña es incorrecta. Las contraseñas de aplicación no valen aquí.',
   noSuchAct: 'Esa acción no existe.',
+  reasonNeeded: 'No se ha hecho nada: cada acción requiere un motivo, que queda en el registro de auditoría.',
   wrongPassword: 'Esa no es tu contraseña.',
   done: 'Hecho',
   notDone: 'No se ha hecho',

@@ -27,6 +27,7 @@ export const consoleFrench = {
   factorCode: 'Code de votre second facteur',
   wrong: 'Le compte ou le mot de passe est erroné. Les mots de passe d’application ne fonctionnent pas ici.',
   noSuchAct: 'Cette action n’existe pas.',
+  reasonNeeded: 'Rien n’a été fait : chaque action demande un motif, que le journal d’audit conserve.',
   wrongPassword: 'Ce n’est pas votre mot de passe.',
   done: 'Fait',
   notDone: 'Non effectué',

@@ -27,6 +27,7 @@ export const consoleJapanese = {
   factorCode: '2段階認証のコード',
   wrong: 'アカウントかパスワードが違います。ここではアプリパスワードは使えません。',
   noSuchAct: 'そのような操作はありません。',
+  reasonNeeded: '何も実行されませんでした。操作には理由が必要で、監査ログに記録されます。',
   wrongPassword: 'パスワードが違います。',
   done: '完了',
   notDone: '実行されませんでした',

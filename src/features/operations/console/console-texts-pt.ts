@@ -27,6 +27,7 @@ export const consoleBrazilian = {
   factorCode: 'Código do seu segundo fator',
   wrong: 'A conta ou a senha está errada. Senhas de aplicativo não funcionam aqui.',
   noSuchAct: 'Essa ação não existe.',
+  reasonNeeded: 'Nada foi feito: cada ação exige um motivo, que fica no registro de auditoria.',
   wrongPassword: 'Essa não é sua senha.',
   done: 'Feito',
   notDone: 'Não feito',

@@ -31,6 +31,7 @@ export const consoleTexts = textTable(
     factorCode: 'Code of your second factor',
     wrong: 'The account or the password is wrong. App passwords do not work here.',
     noSuchAct: 'There is no such act.',
+    reasonNeeded: 'Nothing was done: each act requires a reason, which the audit log keeps.',
     wrongPassword: 'That is not your password.',
     done: 'Done',
     notDone: 'Not done',
