@@ -278,6 +278,64 @@ test('what is older than the kept time is deleted, and every kept instant can be
   }
 })
 
+/** Instants of the bases at a place. */
+const basesAt = (place: string) =>
+  files(place)
+    .filter((path) => path.includes('/base-'))
+    .map((path) => Number(path.split('-').at(-1)))
+
+test('a clock that is ahead for a while has no kept instant deleted, and makes no more bases than are due', async () => {
+  const place = newFolder()
+  await using pds = await start(place, { continuousKeepSecs: 360, continuousBaseSecs: 60 })
+  const alice = await createAccount(pds, 'alice')
+  const instants: string[] = []
+  for (let i = 0; i < 3; i++) {
+    await post(alice, `note ${i}`)
+    await sent(pds)
+    instants.push(now(pds))
+    await until(() => basesAt(place).length === i + 1)
+    pds.clock.advance({ secs: 70 })
+  }
+  pds.clock.jump({ secs: 3000 })
+  await post(alice, 'ahead')
+  await until(() => basesAt(place).length === 4)
+  pds.clock.jump({ secs: -3000 })
+  await post(alice, 'back')
+  await until(() => basesAt(place).length === 5)
+  // Each of these would make another one, if the time of the last base were taken for what the clock says.
+  for (let i = 0; i < 5; i++) {
+    await post(alice, `later ${i}`)
+    await sent(pds)
+  }
+  expect(basesAt(place)).toHaveLength(5)
+  for (const [index, instant] of instants.entries()) {
+    const { code, text, dataDir } = await restore(place, instant)
+    expect({ code, text }).toMatchObject({ code: 0 })
+    expect(await paths(dataDir)).toHaveLength(index + 1)
+  }
+})
+
+test.each([
+  ['the key of the chain', (path: string) => path.endsWith('/key')],
+  ['everything', () => true],
+])('a destination that has lost %s has it again within the hour', async (_, isLost) => {
+  const place = newFolder()
+  await using pds = await start(place)
+  const alice = await createAccount(pds, 'alice')
+  const first = await post(alice, 'first')
+  await sent(pds)
+  await until(() => basesAt(place).length === 1)
+  for (const path of files(place).filter(isLost)) rmSync(path)
+  const before = basesAt(place).length
+  pds.clock.advance({ secs: 3600 })
+  const second = await post(alice, 'second')
+  await until(() => basesAt(place).length === before + 1)
+  await sent(pds)
+  const { code, text, dataDir } = await restore(place, '2100-01-01T00:00:00Z')
+  expect({ code, text }).toMatchObject({ code: 0 })
+  expect(await paths(dataDir)).toEqual([first, second].toSorted())
+})
+
 /** A bucket as destination, and what its requests meet. */
 async function withBucket(backup: ConfigOverrides['backup'] = {}) {
   const bucket = await startBucket()

@@ -3,16 +3,25 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Archive } from './archive.ts'
 import { CONTINUOUS, parseObjectName, type ObjectName } from './continuous-format.ts'
 
-/** `keptFrom`: the earliest instant to keep. Returns how many objects were deleted. */
-export async function dropUnneeded(archive: Archive, keptFrom: Millis): Promise<number> {
+interface Kept {
+  now: Millis
+  /** Restores can return to any instant of this time. */
+  keptMillis: number
+  /**
+   * A longer time between two bases counts as no more than this: the clock may have been ahead, and what is deleted by
+   * a wrong clock is lost.
+   */
+  maxGapMillis: number
+}
+
+/** Returns how many objects were deleted. */
+export async function dropUnneeded(archive: Archive, kept: Kept): Promise<number> {
   const bases: ObjectName[] = []
   for await (const name of archive.names(CONTINUOUS)) {
     const found = parseObjectName(name)
     if (found?.kind === 'base') bases.push(found)
   }
-  const first = bases
-    .filter(({ at }) => at <= keptFrom)
-    .reduce<ObjectName | null>((newest, base) => (newest === null || base.at > newest.at ? base : newest), null)
+  const first = oldestNeeded(bases, kept)
   if (first === null) return 0
   const laterChains = new Set(bases.filter(({ at }) => at > first.at).map(({ chain }) => chain))
   const isNeeded = ({ chain, kind, number }: ObjectName): boolean =>
@@ -26,4 +35,16 @@ export async function dropUnneeded(archive: Archive, keptFrom: Millis): Promise<
   const inOrder = unneeded.toSorted((a, b) => Number(b.kind === 'base') - Number(a.kind === 'base'))
   for (const { name } of inOrder) await archive.delete(name)
   return inOrder.length
+}
+
+/** The newest base that is older than all kept instants; null if there is none. */
+function oldestNeeded(bases: readonly ObjectName[], { now, keptMillis, maxGapMillis }: Kept): ObjectName | null {
+  let age = 0
+  let later = now
+  for (const base of bases.toSorted((a, b) => b.at - a.at)) {
+    age += Math.max(0, Math.min(later - base.at, maxGapMillis))
+    if (age >= keptMillis) return base
+    later = base.at
+  }
+  return null
 }

@@ -56,7 +56,7 @@ import { newestInstant, sourceOf, type Source } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
-import { sealOf, unsealOf } from './sealing.ts'
+import { sealOf, unsealOf, type Seal } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
 const PIECE_BYTES = 4 * 1024 ** 2
@@ -81,9 +81,14 @@ const LOOK_MILLIS = 500
 const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
 const MAX_SYNC_PAUSE_MILLIS = 1000
+/** A longer time between two bases counts as this many times that in which one is due. */
+const MAX_BASE_GAP = 2
+/** `async` and `sync`: how often the server checks that the destination has the key of the chain. */
+const CHECK_MILLIS = 60 * 60_000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const ANOTHER_CHAIN =
   'restarting the continuous backup with a new base: the log of the database does not continue the last segment'
+const DELETED = 'the destination of the continuous backup has lost an object, which is stored again'
 const UNKNOWN = '; the change may still take effect'
 
 /** Where the chain continues if the destination has more segments than the saved state. */
@@ -189,6 +194,8 @@ export class ContinuousSending implements CommitGate {
   #isOlder = false
   /** Chains that ended since there was a base. */
   #brokenChains = 0
+  /** When the destination was checked last, by the monotonic clock. */
+  #checkedAt = -Infinity
   #fault: string | null = null
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
@@ -712,6 +719,7 @@ export class ContinuousSending implements CommitGate {
       await removed
     }
     if (this.#follower !== null) this.#fault = null
+    void this.#check().catch((error: unknown) => this.#noteFault(error))
   }
 
   /** Write an object, and see that it is there. Throws `ChainBroken` if there is another one. */
@@ -724,7 +732,7 @@ export class ContinuousSending implements CommitGate {
   }
 
   async #beginChain(): Promise<void> {
-    const { config, clock } = this.ctx
+    const { clock } = this.ctx
     this.#seal()
     await this.#sealing
     await this.#base
@@ -732,23 +740,14 @@ export class ContinuousSending implements CommitGate {
     // base.
     if (this.#brokenChains > 1)
       await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
-    const { workFactor, passphrase } = config.backup
-    const seal = await sealOf(
-      this.#archive,
-      { passphrase: passphrase?.reveal() ?? null, workFactor },
-      new Date(clock.now()),
-    )
+    const seal = await this.#seals()
     const formerInstant = await this.#endFormer()
     // A restore chooses its base by instant, so instants must rise from chain to chain even if the clock is set back.
     const begunAt = Math.max(clock.now(), formerInstant + 1)
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(CHAIN_ID_BYTES))).toString('hex')
     const chain = `${snapshotName(new Date(begunAt))}-${id}`
     const key = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
-    const write = async (part: string, content: Uint8Array) =>
-      this.#archive.write(inChain(chain, part) + seal.suffix, await seal.close(bytesOf(content)))
-    await write('key', key)
-    const keyFile = masterKeyFile(config.dataDir)
-    if (config.signingKeyMasterKey === null && existsSync(keyFile)) await write('master-key', await readFile(keyFile))
+    await this.#haveKeys(seal, chain, key)
     if (this.#isStopping) return this.#end.abort()
     const lease = this.#lease!
     if (!(await lease.renew({ chain, through: 0 }))) throw new Superseded((await readLease(this.#archive))!.record)
@@ -812,6 +811,43 @@ export class ContinuousSending implements CommitGate {
     if ((await headSeq(this.ctx.db)) < seq) throw new OlderDatabase()
   }
 
+  #seals(): Promise<Seal> {
+    const { workFactor, passphrase } = this.ctx.config.backup
+    return sealOf(
+      this.#archive,
+      { passphrase: passphrase?.reveal() ?? null, workFactor },
+      new Date(this.ctx.clock.now()),
+    )
+  }
+
+  /** Store the keys that a restore needs, unless they are there. */
+  async #haveKeys(seal: Seal, chain: string, key: Uint8Array): Promise<void> {
+    const { config, log } = this.ctx
+    const keyFile = masterKeyFile(config.dataDir)
+    const parts: [string, Uint8Array][] = [['key', key]]
+    if (config.signingKeyMasterKey === null && existsSync(keyFile)) parts.push(['master-key', await readFile(keyFile)])
+    for (const [part, content] of parts) {
+      const name = inChain(chain, part) + seal.suffix
+      if ((await readObject(this.#archive, name)) !== null) continue
+      if (this.#state?.chain === chain) log.error(DELETED, { file: name })
+      await this.#archive.write(name, await seal.close(bytesOf(content)))
+    }
+  }
+
+  /**
+   * A rule of the bucket may delete what is old, and a mistake everything: without the key of the chain, nothing can be
+   * restored. If it is missing, a base is made, which stores it again.
+   */
+  async #check(): Promise<void> {
+    const { clock } = this.ctx
+    const state = this.#state
+    if (state?.baseAt == null || clock.monotonic() - this.#checkedAt < CHECK_MILLIS) return
+    this.#checkedAt = clock.monotonic()
+    const name = inChain(state.chain, 'key')
+    for (const suffix of ['', '.age']) if ((await readObject(this.#archive, name + suffix)) !== null) return
+    this.#makeBase()
+  }
+
   /** Bases are made one after another. */
   #makeBase(): void {
     if (this.#isMakingBase) return
@@ -836,8 +872,10 @@ export class ContinuousSending implements CommitGate {
     const { baseAt = null, sinceBase = 0 } = this.#state ?? {}
     if (baseAt === null) return false
     const millis = config.backup.continuousBaseSecs * 1000
+    // After a clock was set back, `baseAt` is in the future, and so are those of all bases that follow.
+    const madeAt = this.#state?.baseMadeAt ?? baseAt
     return (
-      Math.abs(clock.now() - baseAt) >= millis || sinceBase >= Math.ceil(millis / (config.backup.continuousLagMs / 2))
+      Math.abs(clock.now() - madeAt) >= millis || sinceBase >= Math.ceil(millis / (config.backup.continuousLagMs / 2))
     )
   }
 
@@ -855,12 +893,14 @@ export class ContinuousSending implements CommitGate {
     // Checkpoints may have copied commits into the file while it was read.
     await this.following.settle()
     this.#seal()
+    const madeAt = this.ctx.clock.now()
     const header = await this.#inOrder(() => {
-      const at = Math.max(this.ctx.clock.now(), state.at + 1)
+      const at = Math.max(madeAt, state.at + 1)
       state.at = at
       return { kind: 'base', chain: state.chain, number, previous, complete: state.number, at } as const
     })
     while (!isOver() && (this.#spool.waiting[0]?.number ?? Infinity) <= header.complete) await this.#pause(POLL_MILLIS)
+    await this.#untilDone(isOver, async () => this.#haveKeys(await this.#seals(), state.chain, this.#key))
     const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
     await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
     if (isOver()) return
@@ -871,6 +911,7 @@ export class ContinuousSending implements CommitGate {
     })
     if (isOver() || this.#isSuperseded) return
     state.baseAt = header.at
+    state.baseMadeAt = madeAt
     state.sinceBase = 0
     this.#baselessSince = null
     const isFirst = this.#isSync && !this.#isPromised
@@ -880,7 +921,12 @@ export class ContinuousSending implements CommitGate {
     if (isFirst) await this.#notePromise(isOver)
     await this.#untilDone(isOver, async () => {
       const { clock, config, log } = this.ctx
-      const dropped = await dropUnneeded(this.#archive, clock.now() - config.backup.continuousKeepSecs * 1000)
+      const { continuousKeepSecs, continuousBaseSecs } = config.backup
+      const dropped = await dropUnneeded(this.#archive, {
+        now: clock.now(),
+        keptMillis: continuousKeepSecs * 1000,
+        maxGapMillis: MAX_BASE_GAP * continuousBaseSecs * 1000,
+      })
       log.info('continuous backup has a new base', { report: `${baseName(header)}: ${dropped} older objects deleted` })
     })
   }

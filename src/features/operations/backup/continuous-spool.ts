@@ -32,6 +32,8 @@ export interface ChainState {
   position: LogPosition
   /** When the newest base was complete; null if none is. */
   baseAt: Millis | null
+  /** The same by the clock of that moment, which may have been set since. Earlier versions have none. */
+  baseMadeAt?: Millis
   /** How many segments were made since. */
   sinceBase: number
   /** The database's file, as it was closed with everything in it; null while it is used. */
