@@ -63,7 +63,7 @@ test('a role that may not read settings or statistics of PostgreSQL is told so, 
     expect(await find(url)).toMatchObject({ state: 'ok' })
     for (const view of ['pg_stat_archiver', 'pg_settings']) {
       await server.withhold(view, 'archived')
-      expect(await find(url)).toMatchObject({ state: 'warning', text: expect.stringContaining('cannot be told') })
+      expect(await find(url)).toMatchObject({ state: 'warning', text: expect.stringContaining('cannot tell whether') })
     }
     expect(await find(server.url('archived'))).toMatchObject({ state: 'ok' })
   } finally {

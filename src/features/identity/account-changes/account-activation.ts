@@ -24,10 +24,11 @@ export async function deactivateAccount(
   const { ctx } = exchange
   const actor = operated?.actor
   await ctx.db.transaction(async (tx) => {
-    // First, because a deactivation ends the session of an operator.
+    if (!(await accountOf(tx, did))) throw invalidRequest('Account not found')
+    // Before the deactivation, which ends the session of an operator.
     await exchange.revalidate(tx)
     await operated?.record?.(tx)
-    if (!(await deactivate(ctx, tx, did, deleteAfter))) throw invalidRequest('Account not found')
+    await deactivate(ctx, tx, did, deleteAfter)
     if (deleteAfter === null) await announceIn(tx, exchange, 'deactivated', did, { actor })
     else await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
   })
