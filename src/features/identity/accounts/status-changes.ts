@@ -15,14 +15,10 @@ export async function addStatusEvent(ctx: Context, tx: Tx, did: Did): Promise<vo
   if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
 }
 
-/**
- * Deactivate an account, to be deleted at `deleteAfter` unless that is null. Its sessions stay. Returns false if there
- * is no such account.
- */
-export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Millis | null): Promise<boolean> {
-  if ((await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })) === 0) return false
+/** Deactivate an account, to be deleted at `deleteAfter` unless that is null. Its sessions stay. */
+export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Millis | null): Promise<void> {
+  await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
   await addStatusEvent(ctx, tx, did)
-  return true
 }
 
 /**
