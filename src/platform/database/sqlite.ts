@@ -1,15 +1,16 @@
 /**
  * The SQLite adapter: one file, one write connection behind a queue, one read connection.
  *
- * The life of a transaction, which shares its commit with others (group commit): 1. `enter` queues it. One turn of the
- * event loop later, all waiting transactions run as a group inside one BEGIN … COMMIT, one after another. Most failures
- * come before a row was changed, and leave nothing to undo. After a later one, the group is rolled back and runs again
- * with a savepoint for each member, so that only the failing one is undone. 2. COMMIT writes the log without waiting
- * for the disk. The reader is pinned to the state before the commit. 3. Another thread flushes the log. In the
- * meantime, reads see the state before the commit. 4. The group is now durable: the reader moves on, `afterCommit`
- * callbacks run, and the callers' promises resolve. 5. Before the next group, the log file is extended. If it has
- * become long, a thread copies it into the database; the group waits for the last pages, so that the log can start
- * over: see `wal.ts`.
+ * The life of a transaction, which shares its commit with others (group commit):
+ * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one BEGIN …
+ *    COMMIT, one after another. Most failures come before a row was changed, and leave nothing to undo. After a later
+ *    one, the group is rolled back and runs again with a savepoint for each member, so that only the failing one is
+ *    undone.
+ * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
+ * 3. Another thread flushes the log. In the meantime, reads see the state before the commit.
+ * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
+ * 5. Before the next group, the log file is extended. If it has become long, a thread copies it into the database; the
+ *    group waits for the last pages, so that the log can start over: see `wal.ts`.
  *
  * With a gate (`CommitGate`), a group is durable once it has passed the gate, which takes long. So the next groups run
  * in the meantime: each has a connection that keeps its state, and readers move from one to the next as groups pass.
