@@ -31,6 +31,12 @@ import type { Waits } from './postgres-waits.ts'
 
 /** Settings of the session that holds the leases. */
 const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: idleSessionMillis, lock_timeout: 5000 })
+/**
+ * Connections for `autocommit` and for sending notifications. The statements are short, and requests wait for some of
+ * them.
+ */
+const AUTOCOMMIT_CONNECTIONS = 2
+const autocommitSettings = { statement_timeout: 5000 }
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
 /** Nodes that join take turns. */
@@ -41,8 +47,6 @@ export interface ClusterHooks {
   onJoin(): void
   /** Connections of the node beside those of the cluster. */
   pools: readonly SupervisedPool[]
-  /** The one of them for single statements: `autocommit` and notifications share it with reads. */
-  singles: SupervisedPool
   waits: Waits
 }
 
@@ -55,6 +59,7 @@ export class PostgresCluster implements Cluster {
   readonly #listener: SupervisedPool
   /** Aborts when nothing is received on the pool that listens. */
   #listening = new AbortController()
+  readonly #autocommit: SupervisedPool
   readonly #held = new Map<string, HeldLease>()
   readonly #due = new Set<string>()
   readonly #ends = new Set<() => Promise<void>>()
@@ -86,6 +91,12 @@ export class PostgresCluster implements Cluster {
         this.#listening = new AbortController()
       },
     })
+    this.#autocommit = new SupervisedPool({
+      open: (onclose) => connect(AUTOCOMMIT_CONNECTIONS, { connection: autocommitSettings, onclose }),
+      silenceMillis,
+      lastAnswersMillis,
+      onEnd: () => history.doubt(),
+    })
     this.#session = new SupervisedPool({
       open: (onclose) => connect(1, { connection: settingsOf(hooks.waits), onclose }),
       silenceMillis,
@@ -99,7 +110,7 @@ export class PostgresCluster implements Cluster {
   }
 
   get #pools(): SupervisedPool[] {
-    return [this.#session, this.#listener, ...this.hooks.pools]
+    return [this.#session, this.#autocommit, this.#listener, ...this.hooks.pools]
   }
 
   /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
@@ -119,7 +130,7 @@ export class PostgresCluster implements Cluster {
   async autocommit<Row>(query: Sql): Promise<Row[]> {
     if (this.history.isDoubtful) await this.history.certain(this.hooks.waits.readMillis)
     try {
-      return await this.hooks.singles.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
+      return await this.#autocommit.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
     } catch (error) {
       throw faultOf(error)
     }
@@ -211,7 +222,7 @@ export class PostgresCluster implements Cluster {
     const channels = [...this.#due]
     this.#due.clear()
     // A lost notification does no harm: listeners also poll, and check whenever their connection was lost.
-    await this.hooks.singles
+    await this.#autocommit
       .use((pool) =>
         pool.unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [pool.array(channels, 'TEXT')]),
       )
@@ -348,7 +359,7 @@ export class PostgresCluster implements Cluster {
       )
     }
     await ended(this.#notifications.idle(), closeMillis)
-    await Promise.all([this.#session, this.#listener].map((pool) => pool.close()))
+    await Promise.all([this.#session, this.#autocommit, this.#listener].map((pool) => pool.close()))
   }
 }
 

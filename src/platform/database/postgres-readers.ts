@@ -10,11 +10,10 @@ import type { Waits } from './postgres-waits.ts'
 import { resumed } from '../running/request-scope.ts'
 
 /**
- * Connections for single reads and short series of them, and for single statements that change something: none of those
- * waits for what a transaction holds. Statements that wait for the same connection are sent together, which takes fewer
- * round trips, and less time here and there, than a connection for each.
+ * Connections for single reads and short series of them. Reads that wait for the same connection are sent together,
+ * which takes fewer round trips, and less time here and there, than a connection for each.
  */
-const SINGLE_CONNECTIONS = 3
+const READER_CONNECTIONS = 3
 /** Connections for long reads, each of which sees one state of the database. */
 const SNAPSHOT_CONNECTIONS = 4
 /** Most single reads that wait for an answer. */
@@ -57,18 +56,13 @@ export class PostgresReaders implements Reader {
         lastAnswersMillis: waits.lastAnswersMillis,
         onEnd: () => history.doubt(),
       })
-    this.#single = pool(SINGLE_CONNECTIONS)
+    this.#single = pool(READER_CONNECTIONS)
     this.#snapshotPool = pool(SNAPSHOT_CONNECTIONS)
     this.#reader = readerOn((query) => this.#read(query))
   }
 
   get pools(): SupervisedPool[] {
     return [this.#single, this.#snapshotPool]
-  }
-
-  /** Connections for single statements, also those that change something. */
-  get singles(): SupervisedPool {
-    return this.#single
   }
 
   readonly all = <Row>(query: Sql): Promise<Row[]> => this.#reader.all<Row>(query)

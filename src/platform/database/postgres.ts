@@ -95,7 +95,6 @@ export async function openPostgres({
   const cluster = new PostgresCluster(connect, node, history, {
     onJoin: () => (state.hasMarks = true),
     pools: [...readers.pools, ...writers.map(({ pool }) => pool)],
-    singles: readers.singles,
     waits,
   })
   const queue = new WriterQueue({ writers, history, counters, waits, strict, exclusive })
