@@ -81,7 +81,11 @@ export function encoded(room: CodingRoom, request: Request, response: Response):
   if (etag !== null) headers.set('ETag', codedEtag(etag, coding))
   headers.delete('Content-Length')
   // The body is not sent: a coder of it would not end.
-  if (request.method === 'HEAD') return new Response(new ReadableStream(), { status, headers })
+  if (request.method === 'HEAD') {
+    // A source that has failed has nothing to end.
+    body.cancel().catch(() => undefined)
+    return new Response(new ReadableStream(), { status, headers })
+  }
   const coder = coders[coding]!()
   room.enter(coder)
   const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])

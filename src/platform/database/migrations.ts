@@ -1,6 +1,6 @@
 /**
  * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction. A new
- * database gets all of them in the same one.
+ * SQLite database gets all of them in the same one.
  *
  * A file is never edited once released. An older binary refuses a database that a newer one has migrated, unless
  * servers share the database and are upgraded one after another: then it runs if the newer migrations only added
@@ -64,8 +64,10 @@ export async function migrate(
 
   const done = new Set(applied.map(({ number }) => number))
   const pending = migrations.filter(({ number }) => !done.has(number)).toSorted((a, b) => a.number - b.number)
-  // A new database waits for the disk once, not once for each migration.
-  const steps = applied.length === 0 ? [pending] : pending.map((migration) => [migration])
+  // A new SQLite database waits for the disk once, not once for each migration. On PostgreSQL, another server that
+  // starts too would wait for all of them, and give up.
+  const isNew = applied.length === 0 && dialect.name === 'sqlite'
+  const steps = isNew ? [pending] : pending.map((migration) => [migration])
   const names: string[] = []
   for (const step of steps) names.push(...(await db.transaction((tx) => applyAll(tx, dialect, step, now))))
   return names
