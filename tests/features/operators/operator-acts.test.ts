@@ -77,15 +77,55 @@ test('codes are disabled of those who stand below, and the log says whose', asyn
   const steward = await roleHolder(pds, 'steward', 'invite-steward')
   const [bea, cleo] = [await createAccount(pds, 'bea'), await createAccount(pds, 'cleo')]
   const disable = (json: object) => steward.operate(xrpc('disableInviteCodes'), { json })
-  expect((await disable({ accounts: [bea.did, owner.did] })).status).toBe(403)
-  expect((await disable({ accounts: [bea.did, cleo.did, bea.did], codes: ['one', 'two'] })).status).toBe(200)
+  const codeOf = async (forAccount?: string): Promise<string> =>
+    (
+      await request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, {
+        json: { useCount: 1, forAccount },
+        headers: bearer(ADMIN_TOKEN),
+      })
+    ).body.code
+  const disabledOf = async (codes: readonly string[]): Promise<boolean[]> => {
+    const { body } = await request(`${pds.url}${xrpc('getInviteCodes')}?limit=500`, { headers: bearer(ADMIN_TOKEN) })
+    const all = new Map<string, boolean>(
+      body.codes.map((one: { code: string; disabled: boolean }) => [one.code, one.disabled]),
+    )
+    return codes.map((code) => all.get(code)!)
+  }
+  const [ofOwner, ofBea, alsoOfBea, ofCleo] = [
+    await codeOf(owner.did),
+    await codeOf(bea.did),
+    await codeOf(bea.did),
+    await codeOf(cleo.did),
+  ]
+  const ofNobody = [await codeOf(), await codeOf()]
+  for (const refused of [
+    { accounts: [owner.did] },
+    { codes: [ofOwner] },
+    { codes: [ofBea, ofOwner, ofCleo] },
+    { codes: [ofBea], accounts: [owner.did] },
+  ])
+    expect((await disable(refused)).status).toBe(403)
+  expect((await disable({ accounts: ['bea.test'] })).status).toBe(400)
+  expect((await disable({ codes: Array<string>(1000).fill(ofBea), accounts: [bea.did] })).status).toBe(400)
+  expect(await disabledOf([ofOwner, ofBea, alsoOfBea, ofCleo])).toEqual([false, false, false, false])
+
+  const without = await createAccount(pds, 'without')
+  const accounts = [bea.did, without.did, bea.did]
+  for (let i = 0; i < 2; i++)
+    expect((await disable({ codes: [...ofNobody, ofCleo, ofBea, 'none'], accounts })).status).toBe(200)
+  expect(await disabledOf([ofBea, alsoOfBea, ofCleo, ...ofNobody])).toEqual([true, true, true, true, true])
+  expect(await disabledOf([ofOwner])).toEqual([false])
   const query = `action=invites_disabled&actor=${encodeURIComponent(`operator:${steward.did}`)}`
   const { body } = await request(`${pds.url}/v1/admin/audit?${query}`, { headers: bearer(ADMIN_TOKEN) })
-  expect(body.events.toReversed()).toMatchObject([
-    { detail: '2 codes' },
-    { subject: bea.did, detail: 'all codes' },
-    { subject: cleo.did, detail: 'all codes' },
-  ])
+  const entries = body.events.map(({ subject: of, detail }: { subject?: string; detail: string }) => [of, detail])
+  expect(new Map(entries)).toEqual(
+    new Map([
+      [undefined, '2 codes'],
+      [bea.did, '2 codes'],
+      [cleo.did, '1 code'],
+    ]),
+  )
+  expect(entries).toHaveLength(3)
 })
 
 test('an import that fails half-way is in the audit log', async () => {

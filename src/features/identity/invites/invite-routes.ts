@@ -4,21 +4,15 @@
 import { procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { byPair } from '../../../http/paged-list.ts'
+import { parseDid } from '../../../protocol/identifiers.ts'
 import { accountOf, allowInvites } from '../accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { admin, fullAccess, moderator } from '../../access/auth/auth.ts'
 import { recordAudit } from '../../operations/operators/operators.ts'
-import {
-  disableCodes,
-  disableCodesOf,
-  listCodePage,
-  listCodesOf,
-  type CodePlace,
-  type CodeSort,
-} from './invite-store.ts'
+import { disableCodes, listCodePage, listCodesOf, type CodePlace, type CodeSort } from './invite-store.ts'
 import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invites.ts'
 
-/** Maximum number of codes per request. */
+/** Maximum number of codes per request; of codes and accounts together where a request names both. */
 const MAX_CODES = 1000
 
 const isSort = (text: string): text is CodeSort => text === 'recent' || text === 'usage'
@@ -106,12 +100,17 @@ export const inviteRoutes = [
       const { ctx, caller, input } = call
       const { codes = [], accounts = [] } = input
       if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
+      if (codes.length + accounts.length > MAX_CODES)
+        throw invalidRequest(`A request names at most ${MAX_CODES} codes and accounts`)
+      if (!accounts.every((account) => parseDid(account))) throw invalidRequest('accounts must be DIDs')
+      const act = { actor: caller.actor, action: 'invites_disabled' } as const
       await ctx.db.transaction(async (tx) => {
-        const act = { actor: caller.actor, action: 'invites_disabled' } as const
-        if (codes.length > 0) await recordAudit(call, tx, { ...act, detail: `${codes.length} codes` })
-        await disableCodes(tx, codes)
-        for (const subject of new Set(accounts)) await recordAudit(call, tx, { ...act, subject, detail: 'all codes' })
-        await disableCodesOf(tx, accounts)
+        for (const [owner, count] of await disableCodes(tx, { codes, accounts }))
+          await recordAudit(call, tx, {
+            ...act,
+            subject: owner ?? undefined,
+            detail: count === 1 ? '1 code' : `${count} codes`,
+          })
       })
     },
   }),

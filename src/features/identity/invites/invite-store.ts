@@ -1,6 +1,6 @@
 /** SQL of the `invite_code` and `invite_use` tables. */
 import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
-import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import { parseDid, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 
 export interface InviteCode {
   code: string
@@ -154,10 +154,25 @@ async function listCodes(reader: Reader, from: Sql): Promise<InviteCode[]> {
   }))
 }
 
-export const disableCodes = (tx: Tx, codes: readonly string[]): Promise<number> =>
-  tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE code IN ${sqlList(codes)}`)
-export const disableCodesOf = (tx: Tx, accounts: readonly string[]): Promise<number> =>
-  tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE for_account IN ${sqlList(accounts)}`)
+/**
+ * Disable codes, and all codes of some accounts. Returns how many codes of each account were not disabled before; null
+ * stands for codes of no account.
+ */
+export async function disableCodes(
+  tx: Tx,
+  { codes, accounts }: { codes: readonly string[]; accounts: readonly string[] },
+): Promise<Map<Did | null, number>> {
+  const rows = await tx.all<{ forAccount: string }>(sql`
+    UPDATE invite_code SET disabled = 1
+    WHERE disabled = 0 AND (code IN ${sqlList(codes)} OR for_account IN ${sqlList(accounts)})
+    RETURNING for_account AS "forAccount"`)
+  const counts = new Map<Did | null, number>()
+  for (const { forAccount } of rows) {
+    const owner = parseDid(forAccount)
+    counts.set(owner, (counts.get(owner) ?? 0) + 1)
+  }
+  return counts
+}
 
 /** Delete the account's codes. A code that it used counts as used, without naming the account. */
 export async function forgetInvites(tx: Tx, did: Did): Promise<void> {
