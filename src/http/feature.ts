@@ -37,6 +37,11 @@ export interface Feature {
    */
   endAccess?(ctx: Context, tx: Tx, did: Did, why: AccessEnd): Promise<EndedAccess | void>
   /**
+   * Ends what only an active account may have, in the transaction that deactivates it. What its holder needs to
+   * activate it again stays.
+   */
+  endActivity?(tx: Tx, did: Did): Promise<void>
+  /**
    * Ends what the address of an account was good for, such as codes that were mailed to it, in the transaction that
    * gives the account another one.
    */

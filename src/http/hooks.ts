@@ -36,6 +36,11 @@ export async function endAccess(ctx: Context, tx: Tx, did: Did, why: AccessEnd):
   return ended
 }
 
+/** End what only an active account may have, now that this one is deactivated. */
+export async function endActivity(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  for (const feature of registry(ctx).features) await feature.endActivity?.(tx, did)
+}
+
 /** End what the address of an account was good for, now that it has another. */
 export async function endAddress(ctx: Context, tx: Tx, did: Did, address: AddressChange): Promise<void> {
   for (const feature of registry(ctx).features) await feature.endAddress?.(ctx, tx, did, address)

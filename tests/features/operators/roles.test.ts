@@ -172,6 +172,36 @@ test('a session ends with the role, with the password, and with the account', as
   }
 })
 
+test('a session that a deactivation has ended stays ended when the account is activated again', async () => {
+  const byOperator = (did: string, applied: boolean) =>
+    request(`${pds.url}${xrpc('admin.updateSubjectStatus')}`, {
+      json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did }, deactivated: { applied } },
+      headers: bearer(ADMIN_TOKEN),
+    })
+  const listed = async (did: string) =>
+    (await request(`${pds.url}/v1/admin/sessions?limit=100`, { headers: bearer(ADMIN_TOKEN) })).body.sessions.filter(
+      (session: { did: string }) => session.did === did,
+    )
+  const holder = await roleHolder(pds, 'returner', 'moderator')
+  const ways: [deactivate: () => Promise<unknown>, activate: () => Promise<unknown>][] = [
+    [() => byOperator(holder.did, true), () => byOperator(holder.did, false)],
+    [
+      () => holder.call('com.atproto.server.deactivateAccount', { json: {} }),
+      () => holder.call('com.atproto.server.activateAccount', { method: 'POST' }),
+    ],
+  ]
+  for (const [deactivate, activate] of ways) {
+    const { token } = (await operatorSignIn(pds, holder.did)).body
+    const health = async () => (await operateAs(pds, token, '/v1/admin/health')).status
+    expect(await health()).toBe(200)
+    expect(await listed(holder.did)).not.toEqual([])
+    expect(await deactivate()).toMatchObject({ status: 200 })
+    expect([await health(), await listed(holder.did)]).toEqual([401, []])
+    expect(await activate()).toMatchObject({ status: 200 })
+    expect([await health(), await listed(holder.did)]).toEqual([401, []])
+  }
+})
+
 test('what is dangerous takes a password that was entered just now', async () => {
   let token = (await operatorSignIn(pds, olivia.did)).body.token as string
   const reset = () => operateAs(pds, token, `/v1/admin/accounts/${alice.did}/reset-token`, { method: 'POST' })

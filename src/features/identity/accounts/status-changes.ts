@@ -1,7 +1,7 @@
 /**
  * Changes of the row that says whether an account is active, deactivated or taken down, each with its `#account` event.
  */
-import { endAccess } from '../../../http/hooks.ts'
+import { endAccess, endActivity } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
@@ -15,9 +15,13 @@ export async function addStatusEvent(ctx: Context, tx: Tx, did: Did): Promise<vo
   if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
 }
 
-/** Deactivate an account, to be deleted at `deleteAfter` unless that is null. Its sessions stay. */
+/**
+ * Deactivate an account, to be deleted at `deleteAfter` unless that is null. The sessions of its holder stay, those of
+ * an operator end.
+ */
 export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Millis | null): Promise<void> {
   await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
+  await endActivity(ctx, tx, did)
   await addStatusEvent(ctx, tx, did)
 }
 
@@ -34,6 +38,7 @@ export async function scheduleDeletion(
   const { did, deactivatedAt } = account
   if (deleteAfter === null) return void (await updateActivation(tx, did, { deactivatedAt, deleteAfter }))
   await updateActivation(tx, did, { deactivatedAt: deactivatedAt ?? ctx.clock.now(), deleteAfter })
+  if (deactivatedAt === null) await endActivity(ctx, tx, did)
   if (statusOf(account) === 'active') await addStatusEvent(ctx, tx, did)
 }
 

@@ -32,7 +32,7 @@ export const findOperatorSession = (reader: Reader, tokenHash: string, bounds: A
       JOIN account a ON a.did = s.did AND ${isActive}
     WHERE s.token_hash = ${tokenHash} AND ${alive(bounds)}`)
 
-/** Returns sessions that are alive, of one active account or (null) of all, the latest first. */
+/** Returns sessions that are alive, of one account or (null) of all, the latest first. */
 export function listOperatorSessions(
   reader: Reader,
   { did, before }: { did: Did | null; before: { openedAt: Millis; id: string } | null },
@@ -46,7 +46,7 @@ export function listOperatorSessions(
       sql`(s.opened_at < ${before.openedAt} OR (s.opened_at = ${before.openedAt} AND s.id > ${before.id}))`,
     )
   return reader.all(sql`
-    SELECT ${columns}, a.handle FROM operator_session s JOIN account a ON a.did = s.did AND ${isActive}
+    SELECT ${columns}, a.handle FROM operator_session s LEFT JOIN account a ON a.did = s.did
     WHERE ${sqlAnd(conditions)} ORDER BY s.opened_at DESC, s.id LIMIT ${limit}`)
 }
 

@@ -18,4 +18,7 @@ export const operators: Feature = {
   async endAccess(_, tx, did) {
     await deleteOperatorSessionsOf(tx, did)
   },
+  async endActivity(tx, did) {
+    await deleteOperatorSessionsOf(tx, did)
+  },
 }
