@@ -9,6 +9,7 @@ import { nextOperation, signOperation, type LogOperation } from '../../../src/pr
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { type Fate, type PassingRequest, holdPosts } from '../../support/faults/faulty-line.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -374,6 +375,32 @@ test('a change that a killed server left is reconciled by the sweep', async () =
   pds.clock.advance({ secs: 61 })
   expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, reconciled: 1, failed: 0, released: 0 })
   expect(await resolves('alice.test')).toBe(bob.did)
+})
+
+test('an operator’s change that the sweep completes is in the audit log', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const carol = await createAccount(pds, 'carol')
+  const audited = async ({ did }: TestAccount) =>
+    (await request(`${pds.url}/v1/admin/audit?subject=${did}`, { headers: bearer(ADMIN_TOKEN) })).body.events.map(
+      ({ action, reason }: { action: string; reason?: string }) => [action, reason],
+    )
+  const change = ({ did }: TestAccount, handle: string) =>
+    xrpc(pds, 'com.atproto.admin.updateAccountHandle', {
+      json: { did, handle },
+      headers: { ...bearer(ADMIN_TOKEN), 'x-admin-reason': 'asked' },
+    })
+  line.fate = downAfterOperation()
+  expect(await change(bob, 'alice.test')).toMatchObject({ status: 502 })
+  line.fate = () => 'answered'
+  expect(await audited(bob)).toEqual([['handle_updated', 'asked']])
+  // What is refused, because another has the handle or is getting it, is not recorded.
+  for (const handle of ['bob.test', 'alice.test']) expect(await change(carol, handle)).toMatchObject({ status: 400 })
+  expect(await audited(carol)).toEqual([])
+  await pds.restart()
+  pds.clock.advance({ secs: 61 })
+  expect(await pds.runSweep('name-claims')).toMatchObject({ reconciled: 1 })
+  expect(await resolves('alice.test')).toBe(bob.did)
+  expect(await audited(bob)).toEqual([['handle_updated', 'asked']])
 })
 
 test('a change that never reached the directory holds up nobody', async () => {

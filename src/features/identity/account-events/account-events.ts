@@ -435,8 +435,9 @@ export interface Operated {
   /** The operator, as named in the audit log. */
   actor: string
   /**
-   * Call it first in the transaction that makes the change. It writes the audit entry, and throws a `Refusal` if the
-   * operator may not, or no longer, do this. Omitted if the entry was written before.
+   * Writes the audit entry, and throws a `Refusal` if the operator may not, or no longer, do this. It is called in the
+   * transaction that makes the change; for a change that takes more than one transaction, in the first of them, before
+   * anything is told to others. Omitted if the server itself acts.
    */
   record?(tx: Tx): Promise<void>
 }

@@ -4,6 +4,7 @@
  */
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import type { Tx } from '../../../platform/database/database.ts'
 import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
@@ -23,7 +24,8 @@ const changes = perContext((ctx) => new KeyedLock(ctx, 'handle change'))
 
 /**
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
- * `operated` says which operator makes the change; it is recorded when the account gets the handle.
+ * `operated` says which operator makes the change; it is recorded with the claim, before the directory is told, because
+ * a change that is interrupted may be completed without the operator.
  *
  * The service publishes the handle in the directory if it may (`identitySigner`). If not, the account gets the handle
  * all the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
@@ -45,18 +47,19 @@ export async function changeHandle(
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, { allowReserved: allowReserved || (await isGivenName(ctx, text)) })
   await changes(ctx).run(did, async () => {
-    const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
+    const admit = async (tx: Tx) => {
       await revalidate(by, tx)
       const holder = await accountAt(tx, handle)
       if (holder && holder.did !== did) throw handleTaken(handle)
-    })
+    }
+    const held = await claimName(ctx, { handle, did, prepared: null }, admit, operated?.record)
     if (!held) throw handleTaken(handle)
-    await publishAndGive(by, held, operated)
+    await publishAndGive(by, held, operated?.actor)
   })
   await resolveDid(ctx, did, { live: true })
 }
 
-async function publishAndGive(by: By, held: HeldName, operated: Operated | null): Promise<void> {
+async function publishAndGive(by: By, held: HeldName, actor: string | undefined): Promise<void> {
   const { ctx } = by
   const { did, handle } = held
   let isSent = false
@@ -65,7 +68,7 @@ async function publishAndGive(by: By, held: HeldName, operated: Operated | null)
     // From here on, the directory may name the handle already, or soon.
     isSent = isPlcDid(did)
     if (typeof publication === 'object') await submitOperation(ctx, did, publication)
-    if (!(await giveClaimedHandle(by, held, { operated, unpublished: publication === 'by wallet' })))
+    if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
       throw accountNotFound()
   } catch (error) {
     await endFailedAttempt(ctx, held, error, { isSent })

@@ -30,7 +30,7 @@ import {
   type LogOperation,
 } from '../../../protocol/plc.ts'
 import { accountAt, accountOf, accountWithEmail, giveHandle } from '../accounts/accounts.ts'
-import { announceIn, type By, type Operated } from '../account-events/account-events.ts'
+import { announceIn, type By } from '../account-events/account-events.ts'
 import { doubtUntil, serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
 import {
   deleteClaim,
@@ -79,7 +79,8 @@ export interface HeldName extends Claimant, Pick<Hold, 'handle' | 'attempt'> {
 
 /**
  * Claim a handle. Returns null if an account or another attempt has it, or if it is reserved for another person.
- * `admit` runs in the same transaction and throws if the claim is not allowed.
+ * `admit` runs in the same transaction and throws if the claim is not allowed. `record` runs in it too, once the
+ * claim is made.
  *
  * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, or by
  * `endFailedAttempt`.
@@ -91,6 +92,7 @@ export async function claimName(
   ctx: Context,
   wanted: WantedName,
   admit: (tx: Tx) => Promise<void>,
+  record?: (tx: Tx) => Promise<void>,
 ): Promise<HeldName | null> {
   const { handle, did, prepared, email = null, inviteCode = null } = wanted
   const attempt = randomUUID()
@@ -118,6 +120,7 @@ export async function claimName(
     }
     if (found) await takeUpClaim(tx, hold)
     else await insertClaim(tx, hold, wanted)
+    await record?.(tx)
     return found && { ...found, mayArrive: isHeld(found, now) }
   })
   if (found === 'taken') return null
@@ -218,14 +221,14 @@ export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAt
 
 /**
  * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
- * event. `operated` says which operator makes the change; `unpublished`, that the wallet has to publish the handle.
+ * event. `actor` names the operator who makes the change; `unpublished` says that the wallet has to publish the handle.
  * Returns false, and changes no account, if another attempt has taken over the claim or the account was deleted in the
  * meantime. A deleted account gets no event, because its deletion must be the last one.
  */
 export function giveClaimedHandle(
   by: By,
   held: Pick<HeldName, 'handle' | 'did' | 'attempt'>,
-  { operated = null, unpublished }: { operated?: Operated | null; unpublished?: boolean } = {},
+  { actor, unpublished }: { actor?: string; unpublished?: boolean } = {},
 ): Promise<boolean> {
   const { ctx } = by
   const { handle, did } = held
@@ -233,9 +236,7 @@ export function giveClaimedHandle(
     const before = await accountOf(tx, did)
     if ((await deleteClaim(tx, held)) === 0 || !(await giveHandle(ctx, tx, did, handle))) return false
     await deleteReservation(tx, handle)
-    await operated?.record?.(tx)
-    if (before?.handle !== handle)
-      await announceIn(tx, by, 'handleChanged', did, { handle, actor: operated?.actor, unpublished })
+    if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, actor, unpublished })
     return true
   })
 }

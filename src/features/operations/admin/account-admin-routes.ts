@@ -12,7 +12,7 @@ import { addressOf, sendMail } from '../../identity/mails/mails.ts'
 import { admin, moderator } from '../../access/auth/auth.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../../identity/invites/invites.ts'
-import { operatedBy, recordAudit, requireStanding } from '../operators/operators.ts'
+import { operatedBy, recordAudit } from '../operators/operators.ts'
 
 const DEFAULT_SUBJECT = 'Message via your PDS'
 
@@ -105,12 +105,9 @@ export const accountAdminRoutes = [
   procedure('com.atproto.admin.updateAccountHandle', {
     auth: admin,
     async handler(call) {
-      const { ctx, caller, input } = call
+      const { caller, input } = call
       const { did, handle } = input
-      const entry = { actor: caller.actor, action: 'handle_updated', subject: did } as const
-      // Check first: the directory is told of the handle before the account gets it, and that is not undone.
-      await ctx.db.transaction((tx) => requireStanding(call, tx, entry))
-      const operated = operatedBy(call, { ...entry, isDone: true })
+      const operated = operatedBy(call, { actor: caller.actor, action: 'handle_updated', subject: did })
       await changeHandle(call, did, handle, { allowReserved: true, operated })
     },
   }),

@@ -132,7 +132,7 @@ export interface OperatorAction {
   detail?: string
   /** Why, if the request does not say it in `X-Admin-Reason`. */
   reason?: string
-  /** `requireStanding` was called before the change, which took more than this transaction. */
+  /** `requireStanding` was called earlier in the transaction: the change may have ended the operator's own access. */
   isDone?: true
 }
 
