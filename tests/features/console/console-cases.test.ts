@@ -45,7 +45,9 @@ test('a moderator notes, postpones, decides and answers, and what strangers wrot
   await act('case-note', { note: HOSTILE })
   const exported = (format: string) => browser.open(`/admin/case/export?id=${id}&format=${format}`)
   expect((await exported('text')).body).toContain('The case has not been decided')
-  await act('case-deadline', { days: '3' })
+  const hasty = await browser.act('case-deadline', { id, reason: '', days: '3' })
+  expect([hasty.status, hasty.body.includes('Nothing was done')]).toEqual([400, true])
+  await act('case-deadline', { days: '3', reason: 'the holder asked' })
   await act('case-decide', { decision: 'takedown', why: HOSTILE })
   expect(await bob.call('com.atproto.server.getSession')).toMatchObject({ status: 400 })
   const back = await logIn(pds, bob, PASSWORD, { allowTakendown: true })
@@ -82,6 +84,7 @@ test('a decision that does not fit is refused on a page, and a stranger case is 
   for (const [name, fields] of [
     ['case-decide', { id, decision: 'takedown-account', why: 'x' }],
     ['case-decide', { id, decision: 'warn', why: ' ' }],
+    ['case-decide', { id, decision: 'warn', why: '\u200b' }],
     ['case-decide', { id: '../accounts', decision: 'warn', why: 'x' }],
     ['case-deadline', { id, days: 'many' }],
     ['case-answer', { id, outcome: 'upheld', why: 'x' }],

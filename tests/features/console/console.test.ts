@@ -183,7 +183,7 @@ test('a moderator takes an account down with a reason, and lifts the takedown', 
 test('nothing is done without a reason, whatever the browser lets through', async () => {
   const browser = await signedIn(mona)
   const zoe = await createAccount(pds, 'zoe')
-  for (const reason of ['', '  '])
+  for (const reason of ['', '  ', '\u200b\u2060 \ufeff'])
     for (const act of ['takedown', 'end-access', 'disable-invites']) {
       const { status, body } = await browser.act(act, { did: zoe.did, reason })
       expect([act, status]).toEqual([act, 400])

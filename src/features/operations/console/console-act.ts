@@ -4,7 +4,7 @@ import type { Wording } from '../../../http/html.ts'
 export interface ConsoleAct {
   path(form: URLSearchParams): string
   json(form: URLSearchParams): object
-  /** The form has a reason of its own, which the endpoint asks for. */
+  /** The form has a field of its own that says why, such as a note, which the endpoint refuses if it is empty. */
   hasOwnReason?: true
   /** Said once it is done. */
   done: Wording

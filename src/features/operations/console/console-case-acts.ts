@@ -22,7 +22,6 @@ export const caseActs: Readonly<Record<string, ConsoleAct>> = {
     done: texts.noteAdded,
   },
   'case-deadline': {
-    hasOwnReason: true,
     path: ofCase('deadline'),
     json: (form) => ({ inSecs: Math.round(Number(text(form, 'days')) * DAY_SECS) }),
     done: texts.deadlineMoved,

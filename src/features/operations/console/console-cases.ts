@@ -265,7 +265,7 @@ const decisionPart = (id: number, { appeal, ...decision }: NonNullable<WholeCase
 
 /** The acts that are possible now. The endpoints check again. */
 function actsPart(desk: Desk, { id, state, acts }: WholeCase): Html {
-  const form = (act: string, button: Wording, inputs: Html, isDangerous = false): Html =>
+  const form = (act: string, button: Wording, inputs: Html, { isDangerous = false, asksReason = false } = {}): Html =>
     actForm(desk, {
       id: act,
       act,
@@ -274,15 +274,15 @@ function actsPart(desk: Desk, { id, state, acts }: WholeCase): Html {
       inputs,
       isDangerous,
       fields: { id: String(id) },
-      asksReason: false,
+      asksReason,
     })
   const why = textArea('why', texts.whyMailed)
   return html`
 <section class="card">
   <h2>${texts.act}</h2>
-  ${state === 'open' && form('case-decide', texts.decide, html`${choice('decision', texts.decision, { values: acts, words: decisions })}${why}`, true)}
-  ${state === 'appealed' && form('case-answer', texts.answerAppeal, html`${choice('outcome', texts.outcome, { values: ['upheld', 'reversed'], words: outcomes })}${why}`, true)}
+  ${state === 'open' && form('case-decide', texts.decide, html`${choice('decision', texts.decision, { values: acts, words: decisions })}${why}`, { isDangerous: true })}
+  ${state === 'appealed' && form('case-answer', texts.answerAppeal, html`${choice('outcome', texts.outcome, { values: ['upheld', 'reversed'], words: outcomes })}${why}`, { isDangerous: true })}
   ${form('case-note', texts.addNote, textArea('note', texts.note))}
-  ${['open', 'appealed'].includes(state) && form('case-deadline', texts.moveDeadline, field({ name: 'days', label: texts.daysFromNow, required: true, maxLength: 3 }))}
+  ${['open', 'appealed'].includes(state) && form('case-deadline', texts.moveDeadline, field({ name: 'days', label: texts.daysFromNow, required: true, maxLength: 3 }), { asksReason: true })}
 </section>`
 }

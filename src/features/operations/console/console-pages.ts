@@ -15,7 +15,7 @@ import {
   type PageCall,
 } from '../../access/page-parts/page-parts.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
-import { operatorUse, proveAgain } from '../operators/operators.ts'
+import { operatorUse, plainReason, proveAgain } from '../operators/operators.ts'
 import { consoleActs } from './console-acts.ts'
 import { accountPage, accountsPage } from './console-accounts.ts'
 import { caseExport, casePage, casesPage } from './console-cases.ts'
@@ -74,7 +74,7 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const given = form.get('back') ?? ''
   const back = isOwnPath(given) ? given : '/admin'
   if (act === undefined) return told(desk, back, texts.noSuchAct, null, 400)
-  const reason = form.get('reason')?.trim() || undefined
+  const reason = plainReason(form.get('reason') ?? '') ?? undefined
   if (reason === undefined && !act.hasOwnReason) return told(desk, back, texts.reasonNeeded, null, 400)
   const [password, passkey] = [form.get('password'), passkeyAnswer(form)]
   let token = desk.token

@@ -143,7 +143,7 @@ export interface OperatorAction {
 export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAction): Promise<void> {
   if (entry.isDone !== true) await requireStanding(exchange, tx, entry)
   const { actor, action, subject, detail } = entry
-  const reason = reasonOf(exchange) ?? (entry.reason === undefined ? null : plainName(entry.reason, MAX_REASON_CHARS))
+  const reason = reasonOf(exchange) ?? (entry.reason === undefined ? null : plainReason(entry.reason))
   await insertAudit(tx, { actor, action, subject, detail, reason, outcome: 'ok', now: exchange.ctx.clock.now() })
   tx.afterCommit(() => logOperator(exchange, entry))
 }
@@ -191,13 +191,16 @@ export async function requireStanding(
 
 const MAX_REASON_CHARS = 500
 
+/** Returns a reason as the audit log keeps it; null if it has no visible characters. */
+export const plainReason = (given: string): string | null => plainName(given, MAX_REASON_CHARS) || null
+
 /** Why the operator acts, from the header `X-Admin-Reason`, in percent-encoded UTF-8. Null if it is missing. */
 function reasonOf({ request }: Exchange): string | null {
   const given = request.headers.get('x-admin-reason')
   if (given === null) return null
   const text = decodedReason(given)
   if (text === null) throw invalidRequest('X-Admin-Reason is not percent-encoded UTF-8')
-  return plainName(text, MAX_REASON_CHARS) || null
+  return plainReason(text)
 }
 
 function decodedReason(text: string): string | null {
