@@ -38,6 +38,8 @@ export class DatabaseFiles {
 
   /** Read the file of the database, on another thread. Returns how many bytes there were. */
   async read(buffer: Uint8Array, at: number): Promise<number> {
+    // A descriptor that is known is about to be closed.
+    if (this.#isClosed) throw closed(this.path)
     const reading = this.#read(buffer, at)
     this.#reads.add(reading)
     try {
@@ -69,9 +71,11 @@ export class DatabaseFiles {
   #descriptorOf(path: string): number {
     const known = this.#descriptors.get(path)
     if (known !== undefined) return known
-    if (this.#isClosed) throw new Error(`${path} is closed`)
+    if (this.#isClosed) throw closed(path)
     const descriptor = openSync(path, 'r')
     this.#descriptors.set(path, descriptor)
     return descriptor
   }
 }
+
+const closed = (path: string): Error => new Error(`${path} is closed`)

@@ -93,8 +93,10 @@ export class LogFollower {
   gate: CommitGate | null = null
   /** Called after a commit that has added to the log. */
   onCommit: () => void = () => {}
-  /** Called when the last commit was made, before the database is closed. */
+  /** Called before the database is closed. Until it resolves, more commits may come. */
   onClosing: () => Promise<void> = async () => {}
+  /** Called when the last commit was made, before the log is emptied. Must not reject. */
+  onLastCommit: () => Promise<void> = async () => {}
   /** Called when the database is closed. */
   onClosed: () => void = () => {}
 

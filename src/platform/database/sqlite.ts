@@ -198,9 +198,10 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     retryWriting: () => queue.enter(async (tx) => void (await tx.run(sql`PRAGMA user_version = 0`))),
     async close() {
       await queue.rest()
-      const { follower } = queue
-      await follower?.onClosing()
+      await queue.follower?.onClosing()
       await queue.close()
+      const { follower } = queue
+      await follower?.onLastCommit()
       snapshots.close()
       reader.close()
       writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -565,26 +566,34 @@ class WriterQueue {
   /** Run `work` between groups, with the number of committed frames in the log. */
   async atRest<T>(work: (frames: number) => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    this.#atRest.push((frames) => {
+    const act = (frames: number) => {
       try {
         resolve(work(frames))
       } catch (error) {
         reject(error)
       }
+    }
+    this.#atRest.push(act)
+    await this.enter(async () => {}).catch((error: unknown) => {
+      const index = this.#atRest.indexOf(act)
+      // Otherwise it has run, after an earlier group.
+      if (index < 0) return
+      this.#atRest.splice(index, 1)
+      throw error
     })
-    await this.enter(async () => {})
     return promise
   }
 
   follow(frames: number, position: LogPosition | null): LogFollower | null {
     this.unfollow()
     const follower = new LogFollower(this.files)
-    if (position === null) follower.rewind(frames)
-    else if (!follower.resume(position, frames)) {
-      follower.close()
-      return null
+    try {
+      if (position === null) follower.rewind(frames)
+      else if (!follower.resume(position, frames)) return null
+      return (this.follower = follower)
+    } finally {
+      if (this.follower !== follower) follower.close()
     }
-    return (this.follower = follower)
   }
 
   unfollow(): void {

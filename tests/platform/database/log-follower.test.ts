@@ -16,7 +16,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
-import { sql, type Database } from '../../../src/platform/database/database.ts'
+import { DatabaseUnavailable, sql, type Database } from '../../../src/platform/database/database.ts'
+import { DatabaseFiles } from '../../../src/platform/database/database-files.ts'
 import {
   FRAME_BYTES,
   PAGE_BYTES,
@@ -378,6 +379,54 @@ test('a follower that ends leaves the locks of the process alone', async () => {
   expect(await db.logFollowing!.begin({ ...position, checksum: '0000000000000000' })).toBe(null)
   expect(locked()).toEqual([true, true])
   await db.close()
+})
+
+test('what is committed while the database is being closed can be read before the log is emptied', async () => {
+  const { path, db } = await open('closing.db')
+  const follower = await follow(db)
+  const copy = new Copy(path)
+  copy.apply(follower.take())
+  const events: string[] = []
+  follower.onClosing = async () => {
+    expect(follower.take()).toBe(null)
+    await db.run(sql`INSERT INTO thing (id, value) VALUES (1, ${Buffer.from('late')})`)
+    events.push('committed')
+  }
+  follower.onLastCommit = async () => {
+    await expect(db.run(sql`DELETE FROM thing`)).rejects.toThrow(DatabaseUnavailable)
+    copy.apply(follower.take())
+    events.push('read')
+  }
+  follower.onClosed = () => void events.push('closed')
+  await db.close()
+  expect(events).toEqual(['committed', 'read', 'closed'])
+  expect(copy.bytes.equals(readFileSync(path))).toBe(true)
+})
+
+test('what was to be done between commits, and was refused, is not done later', async () => {
+  const { db } = await open('refused.db')
+  const follower = await follow(db)
+  follower.gate = { refusal: { error: new Error('refused'), at: 0 }, pass: async () => {} }
+  let times = 0
+  const add = () => void times++
+  await expect(db.logFollowing!.rewind(add)).rejects.toThrow('refused')
+  follower.gate = null
+  await write(db, new Random(3), 1)
+  expect(times).toBe(0)
+  await db.logFollowing!.rewind(add)
+  expect(times).toBe(1)
+  await db.close()
+})
+
+test('a file that is being closed is not read again, and what reads it ends first', async () => {
+  const { path, db } = await open('read.db')
+  await db.close()
+  const files = new DatabaseFiles(path)
+  const first = files.read(new Uint8Array(PAGE_BYTES), 0)
+  const closed = files.close()
+  await expect(files.read(new Uint8Array(PAGE_BYTES), 0)).rejects.toThrow('is closed')
+  expect(await first).toBe(PAGE_BYTES)
+  await closed
 })
 
 test('a follower notices that something else has emptied the log', async () => {
