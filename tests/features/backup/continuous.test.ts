@@ -336,6 +336,34 @@ test.each([
   expect(await paths(dataDir)).toEqual([first, second].toSorted())
 })
 
+test('a base that is refused stays a fault until there is one, and is not tried over and over', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousLagMs: 100, continuousBaseSecs: 60 }
+  await using pds = await start(place, backup)
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  await until(() => basesAt(place).length === 1)
+  const pieces = () => files(place).filter((path) => path.includes('/piece-')).length
+  const before = pieces()
+  // The destination is not encrypted.
+  await pds.restart({ backup: { ...backup, passphrase: new Secret(PASSPHRASE) } })
+  pds.clock.advance({ secs: 70 })
+  const refused = () => pds.log.filter(({ message }) => message.includes('cannot make a base')).length
+  for (const text of ['first', 'second', 'third']) {
+    await post(alice, text)
+    await sent(pds)
+    await until(async () => (await stateOf(pds)).fault === true)
+    pds.clock.advance({ secs: 600 })
+  }
+  expect(refused()).toBe(1)
+  expect([pieces(), basesAt(place).length]).toEqual([before, 1])
+  await pds.restart({ backup })
+  await post(alice, 'fourth')
+  await until(() => basesAt(place).length === 2)
+  await sent(pds)
+  expect(await stateOf(pds)).toMatchObject({ fault: false })
+})
+
 /** A bucket as destination, and what its requests meet. */
 async function withBucket(backup: ConfigOverrides['backup'] = {}) {
   const bucket = await startBucket()
@@ -351,6 +379,7 @@ async function withBucket(backup: ConfigOverrides['backup'] = {}) {
   return {
     bucket,
     pds,
+    place,
     restore: () => restore(place, now(pds), env),
     async [Symbol.asyncDispose]() {
       await pds[Symbol.asyncDispose]()
@@ -380,6 +409,50 @@ test('what a server commits before it has seen its lease again belongs to the ch
   const restored = await world.restore()
   expect(restored.code, restored.text).toBe(0)
   expect(await paths(restored.dataDir)).toEqual(written.toSorted())
+})
+
+test.each([
+  ['belongs to the chain', true],
+  ['is in a base of another chain if the disk does not take it', false],
+])('what is committed while a stopping server sends its last segment %s', async (_, isTaken) => {
+  await using world = await withBucket()
+  const { bucket, pds, place } = world
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  const chains = () => bucket.keys().filter((key) => key.endsWith('/key'))
+  const before = chains()
+  // Nothing but the end of the server seals a segment.
+  await pds.restart({ backup: { continuous: place, continuousLagMs: 60_000 } })
+  const write = (email: string) => pds.damage('account', { did: alice.did }, { email })
+  await write('early@example.com')
+  const spool = join(pds.dataDir, 'continuous')
+  const late = Promise.withResolvers<void>()
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'PUT' || !key.includes('/segment-')) return false
+    bucket.intercept = null
+    if (!isTaken) renameSync(spool, `${spool}.away`)
+    late.resolve(write('late@example.com').finally(() => bucket.pass(incoming, response)))
+    return true
+  }
+  await pds.stop()
+  await late.promise
+  if (!isTaken) renameSync(`${spool}.away`, spool)
+  await pds.restart({ backup: { continuous: place, continuousLagMs: 100 } })
+  const written = await post(alice, 'after the restart')
+  await sent(pds)
+  expect(chains()).toHaveLength(isTaken ? 1 : 2)
+  expect(chains()).toEqual(expect.arrayContaining(before))
+  const restored = await world.restore()
+  expect(restored.code, restored.text).toBe(0)
+  {
+    await using server = await startOn(restored.dataDir)
+    const { body } = await request(`${server.url}/xrpc/com.atproto.server.createSession`, {
+      method: 'POST',
+      json: { identifier: alice.did, password: alice.password },
+    })
+    expect(body.email).toBe('late@example.com')
+  }
+  expect(await paths(restored.dataDir)).toEqual([written])
 })
 
 test('a bucket that is down stops no write: what it lacks waits on the disk, and is sent when it is back', async () => {

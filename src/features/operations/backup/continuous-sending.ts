@@ -85,6 +85,10 @@ const MAX_SYNC_PAUSE_MILLIS = 1000
 const MAX_BASE_GAP = 2
 /** `async` and `sync`: how often the server checks that the destination has the key of the chain. */
 const CHECK_MILLIS = 60 * 60_000
+/** How soon it checks again after a failure. */
+const CHECK_PAUSE_MILLIS = 5 * 60_000
+/** How soon a base is tried again after one that only the operator can make possible. */
+const BASE_PAUSE_MILLIS = 10 * 60_000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const ANOTHER_CHAIN =
   'restarting the continuous backup with a new base: the log of the database does not continue the last segment'
@@ -125,6 +129,9 @@ interface Taken {
 
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
+
+/** No base can be made before the operator has done something. */
+class BaseRefused extends Error {}
 
 /** The disk has an older state than what was acknowledged. */
 class OlderDatabase extends OperatorError {
@@ -189,13 +196,19 @@ export class ContinuousSending implements CommitGate {
   /** Since when there is no base to restore. */
   #baselessSince: number | null = null
   #isMakingBase = false
+  /** Why the last base was refused; null if it was not. */
+  #baseFault: string | null = null
+  /** No base is begun earlier, by the monotonic clock. */
+  #baseNotBefore = -Infinity
   #isStopping = false
+  /** Whether the chain lacks commits that the database has. */
+  #hasGap = false
   /** Whether the destination has commits that the database lacks. */
   #isOlder = false
   /** Chains that ended since there was a base. */
   #brokenChains = 0
-  /** When the destination was checked last, by the monotonic clock. */
-  #checkedAt = -Infinity
+  /** When the destination is checked next, by the monotonic clock. */
+  #nextCheckAt = -Infinity
   #fault: string | null = null
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
@@ -220,7 +233,7 @@ export class ContinuousSending implements CommitGate {
     )
     const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.round(this.ctx.clock.monotonic() - Math.min(...since)))
     const promise = this.#isPromised ? 'sync' : 'async'
-    return { promise, lagMillis, spooledBytes: this.#spool.bytes, fault: this.#fault }
+    return { promise, lagMillis, spooledBytes: this.#spool.bytes, fault: this.#fault ?? this.#baseFault }
   }
 
   async begin(): Promise<void> {
@@ -442,10 +455,12 @@ export class ContinuousSending implements CommitGate {
     this.#isPromised = this.#isSync && state.baseAt !== null
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
     this.#openSince = null
+    this.#hasGap = false
     this.#follower = follower
     follower.gate = this.#isSync ? this : null
     follower.onCommit = () => this.#soon()
     follower.onClosing = () => this.#finish()
+    follower.onLastCommit = () => this.#keepLast()
     follower.onClosed = () => this.#noteClosed()
   }
 
@@ -462,10 +477,14 @@ export class ContinuousSending implements CommitGate {
     const follower = this.#follower
     const state = this.#state
     if (follower === null || state === null) return
-    const taken = follower.take()
+    const taken = this.#takeFrom(follower)
     const since = this.#openSince ?? this.ctx.clock.monotonic()
-    if (follower.isBroken) return this.#break(new ChainBroken('the write-ahead log restarted before it was read'))
+    if (taken instanceof Error) {
+      this.#hasGap = true
+      return this.#break(taken)
+    }
     this.#openSince = null
+    if (this.#baseFault !== null) this.#makeBase()
     if (taken === null) return
     this.#unsealed.push(since)
     const number = (this.#number = this.#next)
@@ -479,10 +498,23 @@ export class ContinuousSending implements CommitGate {
       if (this.#state === state) await this.#add(state, { number, next, taken, takenAt, since, commit, flushed })
     })
       .catch((error: unknown) => {
-        if (this.#state === state && !this.#isOver) this.#break(error)
+        if (this.#state !== state) return
+        // A segment that is too much for the spool is in it all the same.
+        if (!(error instanceof ChainBroken)) this.#hasGap = true
+        if (!this.#isOver) this.#break(error)
       })
       .finally(() => this.#unsealed.shift())
     if (this.#isBaseDue()) this.#makeBase()
+  }
+
+  /** Returns the pages that have changed, null if none have, or why they cannot be known. */
+  #takeFrom(follower: LogFollower): Pages | Error | null {
+    try {
+      const taken = follower.take()
+      return follower.isBroken ? new ChainBroken('the write-ahead log restarted before it was read') : taken
+    } catch (error) {
+      return error as Error
+    }
   }
 
   async #add(state: ChainState, { number, next, taken, takenAt, since, commit, flushed }: Taken): Promise<void> {
@@ -719,7 +751,10 @@ export class ContinuousSending implements CommitGate {
       await removed
     }
     if (this.#follower !== null) this.#fault = null
-    void this.#check().catch((error: unknown) => this.#noteFault(error))
+    // Nothing depends on the check: its failure is no fault, for which a stopping server would give up the rest.
+    void this.#check().catch((error: unknown) =>
+      this.ctx.log.warn('could not check the key at the destination of the continuous backup; will retry', { error }),
+    )
   }
 
   /** Write an object, and see that it is there. Throws `ChainBroken` if there is another one. */
@@ -841,16 +876,18 @@ export class ContinuousSending implements CommitGate {
   async #check(): Promise<void> {
     const { clock } = this.ctx
     const state = this.#state
-    if (state?.baseAt == null || clock.monotonic() - this.#checkedAt < CHECK_MILLIS) return
-    this.#checkedAt = clock.monotonic()
+    if (state?.baseAt == null || clock.monotonic() < this.#nextCheckAt) return
+    const checkedAt = clock.monotonic()
+    this.#nextCheckAt = checkedAt + CHECK_PAUSE_MILLIS
     const name = inChain(state.chain, 'key')
-    for (const suffix of ['', '.age']) if ((await readObject(this.#archive, name + suffix)) !== null) return
-    this.#makeBase()
+    const found = await Promise.all(['', '.age'].map((suffix) => readObject(this.#archive, name + suffix)))
+    this.#nextCheckAt = checkedAt + CHECK_MILLIS
+    if (found.every((each) => each === null)) this.#makeBase()
   }
 
   /** Bases are made one after another. */
   #makeBase(): void {
-    if (this.#isMakingBase) return
+    if (this.#isMakingBase || this.ctx.clock.monotonic() < this.#baseNotBefore) return
     this.#isMakingBase = true
     const follower = this.#follower
     const isOver = () => this.#follower !== follower || this.#end.signal.aborted
@@ -859,8 +896,25 @@ export class ContinuousSending implements CommitGate {
       while (!isOver() && this.#isBaseDue())
     }
     this.#base = work()
-      .catch((error: unknown) => this.#break(error))
+      .catch((error: unknown) => (error instanceof BaseRefused ? this.#noteRefused(error) : this.#break(error)))
       .finally(() => (this.#isMakingBase = false))
+  }
+
+  /** The fault stays until there is a base; the next try comes with a later commit. */
+  #noteRefused({ message, cause }: BaseRefused): void {
+    const { clock, log } = this.ctx
+    if (this.#baseFault !== message) log.error('the continuous backup cannot make a base', { error: cause })
+    this.#baseFault = message
+    this.#baseNotBefore = clock.monotonic() + BASE_PAUSE_MILLIS
+  }
+
+  /** Throws `BaseRefused`. */
+  async #sealsOfBase(): Promise<Seal> {
+    try {
+      return await this.#seals()
+    } catch (error) {
+      throw error instanceof OperatorError ? new BaseRefused(error.message, { cause: error }) : error
+    }
   }
 
   /**
@@ -881,6 +935,8 @@ export class ContinuousSending implements CommitGate {
 
   async #writeBase(isOver: () => boolean): Promise<void> {
     const state = this.#state!
+    // Without it, the pieces would be stored for nothing.
+    await this.#sealsOfBase()
     let previous = ''
     // What the file lacks now is in the log, and so in the next segment.
     const number = await this.following.rewind(() => {
@@ -900,7 +956,7 @@ export class ContinuousSending implements CommitGate {
       return { kind: 'base', chain: state.chain, number, previous, complete: state.number, at } as const
     })
     while (!isOver() && (this.#spool.waiting[0]?.number ?? Infinity) <= header.complete) await this.#pause(POLL_MILLIS)
-    await this.#untilDone(isOver, async () => this.#haveKeys(await this.#seals(), state.chain, this.#key))
+    await this.#untilDone(isOver, async () => this.#haveKeys(await this.#sealsOfBase(), state.chain, this.#key))
     const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
     await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
     if (isOver()) return
@@ -914,6 +970,7 @@ export class ContinuousSending implements CommitGate {
     state.baseMadeAt = madeAt
     state.sinceBase = 0
     this.#baselessSince = null
+    this.#baseFault = null
     const isFirst = this.#isSync && !this.#isPromised
     this.#isPromised = this.#isSync
     this.#brokenChains = 0
@@ -955,14 +1012,14 @@ export class ContinuousSending implements CommitGate {
       try {
         return await work()
       } catch (error) {
-        if (error instanceof ChainBroken) throw error
+        if (error instanceof ChainBroken || error instanceof BaseRefused) throw error
         this.#noteFault(error)
         await this.#pause(pauseMillis)
       }
     }
   }
 
-  /** Called after the last commit: send it, if the destination accepts it soon. */
+  /** Called while the server stops: send what was committed, if the destination accepts it soon. */
   async #finish(): Promise<void> {
     this.#seal()
     await this.#sealing
@@ -975,11 +1032,22 @@ export class ContinuousSending implements CommitGate {
     await Promise.race([Promise.all([this.#loop, this.#base, this.#renewals]), sleep(LAST_REQUEST_MILLIS)])
   }
 
-  /** The file has all that was committed, unless something changes it. */
+  /** What was committed since is sent after the next start. */
+  async #keepLast(): Promise<void> {
+    this.#seal()
+    await this.#sealing
+    const written = await Promise.allSettled(this.#spool.waiting.map((segment) => segment.written))
+    if (written.some(({ status }) => status === 'rejected')) this.#hasGap = true
+  }
+
+  /** The chain has all that is in the file, unless something changes it. After a gap, the next start begins another. */
   #noteClosed(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    const follower = this.#follower
     const state = this.#state
-    if (this.#follower === null || state === null) return
-    this.#spool.saveNow({ ...state, closed: fileMark(this.#path) })
+    this.#follower = null
+    if (follower === null || state === null) return
+    this.#spool.saveNow({ ...state, closed: this.#hasGap ? null : fileMark(this.#path) })
   }
 
   /** While commits are followed, closing the database ends the sending (`#finish`). */
