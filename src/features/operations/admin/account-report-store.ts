@@ -59,7 +59,7 @@ export async function listAccounts(
       sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`,
     )
   }
-  // Chosen before anything else of them is read: what is sorted would be read of all.
+  // The subquery chooses the accounts of the page, so that the other columns are computed for these alone.
   const page = (flagged: 0 | 1, restriction: Sql, most: number): Promise<AccountRow[]> =>
     reader.all<AccountRow>(sql`
       SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",

@@ -9,7 +9,7 @@ import { VERSION } from '../../../base/version.ts'
 import type { Stall } from '../../../platform/running/loop-watch.ts'
 import type { StepSummary } from '../../../platform/running/step-store.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
-import { wireTime, wireTimeOrNull, type Did } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { askCrawlers, askRelay, firehoseStatus, headSeq, sequencedAt } from '../../data/firehose/firehose.ts'
 import { irohStatus } from '../../push/iroh/iroh.ts'
 import { relayStatus } from '../../push/notifications/notifications.ts'
@@ -67,11 +67,12 @@ async function storageTotals(reader: Reader) {
 
 const noDid = { did: '' as Did }
 
-/** What is counted for every report, as long as there are no more than that. */
+/** Up to these numbers, accounts and blobs are counted for each report. */
 const FEW_ACCOUNTS = 10_000
 const FEW_BLOBS = 50_000
 
 interface Totals {
+  countedAt: Millis
   accounts: Awaited<ReturnType<typeof countAccounts>>
   storage: Awaited<ReturnType<typeof storageTotals>>
 }
@@ -85,17 +86,21 @@ const lastTotals = perContext(() => ({
   counting: null as Promise<Totals> | null,
 }))
 
-/** Counts all accounts and blobs; many of them as seldom as blocks, and once for all who ask. */
+/**
+ * Returns how many accounts and blobs there are. If there are many, a count is returned for ten minutes. Reports that
+ * are asked for during a count share it.
+ */
 async function totalsOf(ctx: Context): Promise<Totals> {
   const last = lastTotals(ctx)
-  if (last.totals === null || !areMany(last.totals)) return countTotals(ctx)
-  if (ctx.clock.monotonic() - last.at < BLOCK_COUNT_MILLIS) return last.totals
+  const { totals } = last
+  if (totals !== null && areMany(totals) && ctx.clock.monotonic() - last.at < BLOCK_COUNT_MILLIS) return totals
   return (last.counting ??= countTotals(ctx).finally(() => (last.counting = null)))
 }
 
 async function countTotals(ctx: Context): Promise<Totals> {
   const at = ctx.clock.monotonic()
-  const totals = { accounts: await countAccounts(ctx.db), storage: await storageTotals(ctx.db) }
+  const countedAt = ctx.clock.now()
+  const totals = { countedAt, accounts: await countAccounts(ctx.db), storage: await storageTotals(ctx.db) }
   Object.assign(lastTotals(ctx), { at, totals })
   return totals
 }
@@ -177,10 +182,11 @@ export const serviceReportRoutes = [
       const passes = await sweeps.lastPasses()
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseStatus(ctx)
       const pushes = await relayStatus(ctx)
-      const { accounts, storage } = await totalsOf(ctx)
+      const { countedAt, accounts, storage } = await totalsOf(ctx)
       return {
         version: VERSION,
         uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
+        countedAt: wireTime(countedAt),
         accounts: { ...accounts, flagged: await countFlaggedAccounts(db, now) },
         storage: { ...storage, blockCount: await blockCountOf(ctx) },
         disk: { freeBytes: await freeBytesOf(ctx.config.dataDir) },
