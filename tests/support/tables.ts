@@ -79,6 +79,7 @@ export interface Tables {
   known_place: { did: string }
   known_wallet: Record<never, never>
   lane: { name: string; holder: string; turn: string; until: number }
+  mailed_code: { did: string; requested_at: number }
   moderation_case: { did: string }
   move_in: { did: string; session_wrapped: string | null; stage: string }
   move_plan: { did: string }
@@ -124,7 +125,7 @@ export interface Tables {
     framing: Uint8Array | null
     unlisted: number | null
   }
-  recovery_code: { did: string }
+  recovery_code: { did: string; issued_at: number }
   repo: {
     id: number
     did: string | null

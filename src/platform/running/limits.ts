@@ -23,7 +23,10 @@ interface Rule {
    * the less each of them gets, and there is always something left for one that has used nothing yet.
    */
   ofRest?: number
-  /** It bounds guesses of a secret: on a cluster, each is part of the sum of all nodes before it is let through. */
+  /**
+   * It bounds guesses of a secret, or mails to strangers: on a cluster, each is part of the sum of all nodes before it
+   * is let through.
+   */
   isExact?: true
   /** One node does what it limits: the others need not know. */
   isLocal?: true
@@ -124,8 +127,13 @@ const rules = {
   ],
   // By unconfirmed address: an attacker can make accounts, and give each the address of a stranger.
   unconfirmedAddress: [
-    { windowSecs: HOUR_SECS, points: () => 20 },
-    { windowSecs: DAY_SECS, points: () => 60 },
+    { windowSecs: HOUR_SECS, points: () => 20, isExact: true },
+    { windowSecs: DAY_SECS, points: () => 60, isExact: true },
+  ],
+  // The part of it for people who have proven nothing. The rest is left to the holder of the account.
+  unconfirmedByAnyone: [
+    { windowSecs: HOUR_SECS, points: () => 10, isExact: true },
+    { windowSecs: DAY_SECS, points: () => 30, isExact: true },
   ],
   signInNotice: [{ windowSecs: DAY_SECS, points: () => 3 }],
   accountNotice: [

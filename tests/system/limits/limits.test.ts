@@ -403,6 +403,7 @@ const QUIET: LimitName[] = [
   'agentToken',
   'takenAddress',
   'unconfirmedAddress',
+  'unconfirmedByAnyone',
   'signInNotice',
   'accountNotice',
   'loginApprovalPush',

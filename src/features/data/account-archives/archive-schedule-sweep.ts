@@ -31,6 +31,8 @@ export const archiveScheduleSweep: Sweep = {
             await addMail(ctx, tx, {
               key: `archive ${did}`,
               did,
+              what: 'archive',
+              causedBy: 'holder',
               mail: await archiveReadyMail(ctx, { ...account, email }, bytes),
             })
           })

@@ -33,9 +33,10 @@ interface DeletionRequest {
 
 /** Mail the holder of an account the code that its deletion takes. Throws as `mailCode` does. */
 export const requestDeletionCode = (exchange: Exchange, did: Did): Promise<void> =>
-  mailCode(exchange.ctx, did, 'delete_account', askedBy(exchange), (tx) =>
-    announceIn(tx, exchange, 'deletionRequested', did),
-  )
+  mailCode(exchange.ctx, did, 'delete_account', askedBy(exchange), {
+    causedBy: 'holder',
+    record: (tx) => announceIn(tx, exchange, 'deletionRequested', did),
+  })
 
 /**
  * Delete an account at its holder's request, with the mailed code, and either the password, with the second factor if

@@ -3,18 +3,10 @@ import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { isUniqueViolation, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import {
-  addressOf,
-  askedBy,
-  type CodeFault,
-  codeRefused,
-  mailCode,
-  presentAccount,
-  redeemCode,
-} from '../mails/mails.ts'
+import { addressOf, codeRefused, presentAccount, redeemCode, requestCode } from '../mails/mails.ts'
 import { AddressTaken, emailNotSupported, parseEmailAddress, requireLastingAddress } from '../addresses/addresses.ts'
 import { announceIn } from '../account-events/account-events.ts'
-import { confirmAddress, replaceAddress } from '../accounts/accounts.ts'
+import { accountOf, confirmAddress, replaceAddress } from '../accounts/accounts.ts'
 import { isEmailPromised } from '../handles/handles.ts'
 
 /**
@@ -46,7 +38,7 @@ export async function replaceEmail(
   exchange: Exchange,
   did: Did,
   wanted: string,
-  permits: (tx: Tx) => Promise<CodeFault | null>,
+  permits: (tx: Tx) => ReturnType<typeof redeemCode>,
   actor?: string,
 ): Promise<void> {
   const { ctx } = exchange
@@ -58,10 +50,15 @@ export async function replaceEmail(
       const fault = await permits(tx)
       if (fault) return fault
       if (await isEmailPromised(tx, email, ctx.clock.now())) throw emailTaken(email)
+      const isConfirmed = (await accountOf(tx, did))?.emailConfirmedAt != null
       const before = await replaceAddress(ctx, tx, did, email)
       // No mail if an operator replaces the address: the holder may have lost the old mailbox.
       if (before !== email)
-        await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
+        await announceIn(tx, exchange, 'emailChanged', did, {
+          actor,
+          to: actor === undefined ? before : null,
+          isConfirmed,
+        })
       return null
     })
     if (fault) throw codeRefused(fault)
@@ -78,7 +75,7 @@ export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<
   const account = await presentAccount(exchange.ctx, did)
   addressOf(account)
   if (account.emailConfirmedAt === null) return false
-  await mailCode(exchange.ctx, did, 'update_email', askedBy(exchange))
+  await requestCode(exchange, did, 'update_email')
   return true
 }
 

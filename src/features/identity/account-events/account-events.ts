@@ -455,6 +455,8 @@ interface Details extends Omit<Told, 'at' | 'origin'> {
   clientId?: string
   /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
   to?: string | null
+  /** Whether the account had confirmed that address. */
+  isConfirmed?: boolean
   /** Where the event was asked for, if that was an earlier request. */
   origin?: Origin
 }
@@ -482,7 +484,9 @@ export async function announceIn(tx: Tx, by: By, event: ListedEvent, did: Did, d
   const account = await accountOf(tx, did)
   if (account === null) return
   await listEvent(tx, by, event, did, details)
-  if (isNoticed(event)) await orderNotice(tx, by, event, did, { to: account.email, ...details })
+  if (!isNoticed(event)) return
+  const { email: to, emailConfirmedAt } = account
+  await orderNotice(tx, by, event, did, { to, isConfirmed: emailConfirmedAt !== null, ...details })
 }
 
 const declarationOf = (event: EventName): AccountEvent => accountEvents[event]
@@ -519,7 +523,7 @@ async function orderNotice(
   by: By,
   event: NoticedEvent,
   did: Did,
-  { to = null, ...details }: Details,
+  { to = null, isConfirmed = false, ...details }: Details,
 ): Promise<void> {
   const { ctx } = by
   const former = formerNoticeOf(event) === null ? [] : await formerAddresses(tx, did, to, ctx.clock.now())
@@ -529,7 +533,7 @@ async function orderNotice(
   await ctx.steps.add(tx, noticeStep, {
     key: `${event} ${did} ${crypto.randomUUID()}`,
     did,
-    payload: { event, to, former, told },
+    payload: { event, to, isConfirmed, former, told },
   })
 }
 
@@ -561,6 +565,8 @@ function formerNoticeOf(event: NoticedEvent): Notice | null {
 interface OrderedNotice {
   event: NoticedEvent
   to: string | null
+  /** Whether the account had confirmed it when the event happened. Absent in steps of an earlier version. */
+  isConfirmed?: boolean
   /** Addresses that the account had before. Absent in steps of an earlier version. */
   former?: readonly string[]
   told: Told
@@ -575,7 +581,7 @@ export const noticeStep: StepKind<OrderedNotice> = {
   maxTries: 10,
   firstWaitSecs: 1,
   maxWaitSecs: 60,
-  async take(ctx, { did, payload: { event, to, former = [], told }, end }) {
+  async take(ctx, { did, payload: { event, to, isConfirmed = false, former = [], told }, end }) {
     if (did === null) return
     const state = await ctx.limits.chargeShared({ name: 'accountNotice', key: `${event} ${did}` })
     if (state?.allowed === false) return
@@ -583,13 +589,28 @@ export const noticeStep: StepKind<OrderedNotice> = {
     await ctx.db.transaction(async (tx) => {
       const account = await accountOf(tx, did)
       if (!(await end(tx)) || !account) return
-      if (to !== null) await addNotice(ctx, tx, { ...account, email: to }, accountEvents[event].notice, told)
+      const causedBy = isConfirmed ? 'former' : causeOf(event, told)
+      if (to !== null)
+        await addNotice(ctx, tx, { ...account, email: to }, accountEvents[event].notice, told, {
+          what: event,
+          causedBy,
+        })
       const formerNotice = formerNoticeOf(event)
       if (formerNotice === null) return
       for (const email of former)
-        await addNotice(ctx, tx, { ...account, email, emailConfirmedAt: null }, formerNotice, told)
+        await addNotice(ctx, tx, { ...account, email, emailConfirmedAt: null }, formerNotice, told, {
+          what: event,
+          causedBy: 'former',
+        })
     })
   },
+}
+
+type Caused = Pick<Parameters<typeof addMail>[2], 'what' | 'causedBy'>
+
+const causeOf = (event: NoticedEvent, { actor }: Told): Caused['causedBy'] => {
+  if (actor !== undefined) return 'operator'
+  return declarationOf(event).isDaily ? 'anyone' : 'holder'
 }
 
 const addNotice = async (
@@ -598,8 +619,10 @@ const addNotice = async (
   account: Account & { email: string },
   notice: Notice,
   told: Told,
+  caused: Caused,
 ): Promise<void> =>
   addMail(ctx, tx, {
+    ...caused,
     key: `notice ${account.did} ${crypto.randomUUID()}`,
     did: account.did,
     mail: await noticeMail(ctx, account, notice, told),
@@ -638,7 +661,14 @@ async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnow
     const account = await accountOf(tx, did)
     const email = account?.email
     if (!isKnownBrowser && account && email)
-      await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
+      await addNotice(
+        ctx,
+        tx,
+        { ...account, email },
+        notice,
+        { at: origin.openedAt, origin },
+        { what: 'signedIn', causedBy: 'holder' },
+      )
   })
 }
 

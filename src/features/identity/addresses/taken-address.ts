@@ -57,5 +57,6 @@ async function tellHolder(ctx: Context, email: string): Promise<void> {
   if (!account || state?.allowed === false) return
   const { did } = account
   const mail = await addressWantedMail(ctx, { ...account, email })
-  await ctx.db.transaction((tx) => addMail(ctx, tx, { key: `address_wanted ${did}`, did, mail }))
+  const order = { key: `address_wanted ${did}`, did, what: 'address_wanted', causedBy: 'anyone', mail } as const
+  await ctx.db.transaction((tx) => addMail(ctx, tx, order))
 }

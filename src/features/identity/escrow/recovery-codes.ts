@@ -2,7 +2,8 @@
  * Codes by mail that open the release of a share. Each works once, within an hour.
  *
  * Strangers can have codes sent to an account, so their number is bounded by rows, which survive a restart. The bound
- * cannot be used to lock the holder out: a code is withheld only while the holder has others that work.
+ * cannot be used to lock the holder out: a code is withheld only while the holder has others that work. To an address
+ * that is not confirmed, codes are also withheld while that has had too many mails; none is issued then.
  */
 import { createHash } from 'node:crypto'
 import { DAY_MILLIS, HOUR_MILLIS } from '../../../base/durations.ts'
@@ -14,7 +15,7 @@ import type { StepKind } from '../../../platform/running/steps.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountAt, accountOf, type Account } from '../accounts/accounts.ts'
-import { addMail, askedBy, loadMailTexts, recoveryCodeMail, type Told } from '../mails/mails.ts'
+import { addMail, askedBy, loadMailTexts, recoveryCodeMail, withinBound, type Told } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { countRecoveryCodes, insertRecoveryCode, takeRecoveryCode } from './recovery-code-store.ts'
 
@@ -55,33 +56,64 @@ export const recoveryRequestStep: StepKind<{ identifier: string; told: Told }> =
   maxTries: 10,
   firstWaitSecs: 1,
   maxWaitSecs: 60,
-  take: (ctx, { payload: { identifier, told }, end }) =>
-    ctx.db.transaction(async (tx) => {
-      const account = await accountAt(tx, identifier)
-      if ((await end(tx)) && mayRecover(account)) await mailRecoveryCode(ctx, tx, account, told)
-    }),
+  async take(ctx, { payload: { identifier, told }, end }) {
+    const counted = countedFor(await accountAt(ctx.db, identifier), 'anyone')
+    await withinBound(ctx, counted, (isAllowed) =>
+      ctx.db.transaction(async (tx) => {
+        const account = await accountAt(tx, identifier)
+        if (!(await end(tx)) || !isAllowed || !mayRecover(account)) return false
+        return mailRecoveryCode(ctx, tx, account, told, counted)
+      }),
+    )
+  },
 }
 
+const countedFor = (account: Account | null, causedBy: 'anyone' | 'holder') => ({
+  did: account?.did ?? null,
+  to: account?.email ?? null,
+  what: 'recovery',
+  causedBy,
+})
+
 /**
- * Mail a code to a holder who is signed in. Returns false if there are too many already, or the account has no address.
+ * Mail a code to a holder who is signed in. Returns false if there are too many codes or mails already, or the account
+ * has no address.
  */
 export async function startRecovery(exchange: Exchange, did: Did): Promise<boolean> {
   const { ctx } = exchange
-  await loadMailTexts(ctx, await accountOf(ctx.db, did))
-  return ctx.db.transaction(async (tx) => {
-    const account = await accountOf(tx, did)
-    return mayRecover(account) && mailRecoveryCode(ctx, tx, account, askedBy(exchange))
-  })
+  const known = await accountOf(ctx.db, did)
+  await loadMailTexts(ctx, known)
+  const counted = countedFor(known, 'holder')
+  return withinBound(ctx, counted, (isAllowed) =>
+    ctx.db.transaction(async (tx) => {
+      const account = await accountOf(tx, did)
+      return isAllowed && mayRecover(account) && mailRecoveryCode(ctx, tx, account, askedBy(exchange), counted)
+    }),
+  )
 }
 
-async function mailRecoveryCode(ctx: Context, tx: Tx, account: Account, told: Told): Promise<boolean> {
+async function mailRecoveryCode(
+  ctx: Context,
+  tx: Tx,
+  account: Account,
+  told: Told,
+  { to, what, causedBy }: ReturnType<typeof countedFor>,
+): Promise<boolean> {
   const { did, email } = account
   const now = ctx.clock.now()
   if (email === null || ctx.config.signingKeyMasterKey === null || !(await isMailDue(tx, did, now))) return false
   const { token, hash } = newToken()
   await insertRecoveryCode(tx, did, hash, now)
   const mail = await recoveryCodeMail(ctx, { ...account, email }, token, told)
-  await addMail(ctx, tx, { key: `recovery ${hash}`, did, mail, goodUntil: now + CODE_TTL_MILLIS })
+  await addMail(ctx, tx, {
+    key: `recovery ${hash}`,
+    did,
+    what,
+    causedBy,
+    countedFor: to,
+    mail,
+    goodUntil: now + CODE_TTL_MILLIS,
+  })
   return true
 }
 

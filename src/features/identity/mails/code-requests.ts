@@ -1,6 +1,6 @@
 /** Requests for a code by mail. */
 import type { CallLimit, Exchange } from '../../../http/endpoint.ts'
-import { invalidRequest } from '../../../http/errors.ts'
+import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -9,6 +9,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
 import { placesOf, type CodePurpose } from './mailed-code-store.ts'
 import { countWorkingCodes, issueCode } from './mailed-codes.ts'
+import { countMail, withinBound, type MailCause } from './mail-bound.ts'
 import { addMail, sendMail, type MailOrder } from './mail-steps.ts'
 import { addressOf, codeMail, loadMailTexts, type Told } from './mail-bodies.ts'
 
@@ -23,34 +24,51 @@ async function present(reader: Reader, did: Did): Promise<Account> {
 
 /** Mail a code to the account holder at their own request. Throws as `mailCode` does. */
 export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
-  mailCode(exchange.ctx, did, purpose, askedBy(exchange))
+  mailCode(exchange.ctx, did, purpose, askedBy(exchange), { causedBy: 'holder' })
 
 /** Returns what a mail says about the request that caused it. */
 export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: requestOrigin(exchange) })
 
 /**
  * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account or it
- * has no address, and `ServiceUnavailable` if the mail cannot be sent at once.
+ * has no address, `RateLimitExceeded` if the address is not confirmed and has had too many mails, and
+ * `ServiceUnavailable` if the mail cannot be sent at once.
  */
 export async function mailCode(
   ctx: Context,
   did: Did,
   purpose: CodePurpose,
   told: Told,
-  record?: (tx: Tx) => Promise<void>,
+  { causedBy, record }: { causedBy: 'holder' | 'operator'; record?: (tx: Tx) => Promise<void> },
 ): Promise<void> {
-  await loadMailTexts(ctx, await accountOf(ctx.db, did))
+  const account = await presentAccount(ctx, did)
+  await loadMailTexts(ctx, account)
+  const counted = { did, to: account.email, what: purpose, causedBy }
+  if ((await countMail(ctx, counted)) === null)
+    throw new Refusal(429, 'RateLimitExceeded', 'Too many mails to an address that is not confirmed')
   await sendMail(ctx, async (tx) => {
     await record?.(tx)
-    return orderCode(ctx, tx, did, purpose, told)
+    return orderCode(ctx, tx, { did, purpose, told, counted })
   })
+}
+
+interface OrderedCode {
+  did: Did
+  purpose: CodePurpose
+  told: Told
+  /** For which address, and as whose, the mail was counted. */
+  counted: { to: string | null; causedBy: MailCause }
 }
 
 /**
  * Issue a code. Returns its mail, which replaces one that is still waiting. Throws `InvalidRequest` if there is no
  * account or no address.
  */
-async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePurpose, told: Told): Promise<MailOrder> {
+async function orderCode(
+  ctx: Context,
+  tx: Tx,
+  { did, purpose, told, counted: { to, causedBy } }: OrderedCode,
+): Promise<MailOrder> {
   // Read in the same transaction: an address that was just replaced must not receive the code.
   const account = await present(tx, did)
   const email = addressOf(account)
@@ -58,6 +76,9 @@ async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePurpose, t
   return {
     key: `${purpose} ${did}`,
     did,
+    what: purpose,
+    causedBy,
+    countedFor: to,
     mail: await codeMail(ctx, { ...account, email }, purpose, code, told),
     carries: { did, purpose, code },
   }
@@ -65,8 +86,9 @@ async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePurpose, t
 
 /**
  * Mail a code that anyone can ask for, in the transaction that `end` returns true in. It is withheld while the account
- * has as many codes that work as it may have, and if it is asked for often, while it has one. So the holder always has
- * one that works, and gets a bounded number of mails.
+ * has as many codes that work as it may have, and if it is asked for often, while it has one. So the holder of a
+ * confirmed address always has one that works, and gets a bounded number of mails. To an address that is not confirmed,
+ * it is also withheld once that has had too many mails; no code is issued then, so that each one that works was mailed.
  */
 export async function mailCodeForAnyone(
   ctx: Context,
@@ -76,13 +98,24 @@ export async function mailCodeForAnyone(
   end: (tx: Tx) => Promise<boolean>,
 ): Promise<void> {
   const { did } = account
-  const state = await ctx.limits.chargeShared({ name: 'requestMail', key: mailKey(did, purpose) })
-  const most = state?.allowed === false ? 1 : placesOf(purpose).length
   await loadMailTexts(ctx, account)
-  await ctx.db.transaction(async (tx) => {
-    if ((await end(tx)) && (await countWorkingCodes(ctx, tx, did, purpose)) < most)
-      await addMail(ctx, tx, await orderCode(ctx, tx, did, purpose, told))
-  })
+  const asked = { name: 'requestMail', key: mailKey(did, purpose) } as const
+  const state = await ctx.limits.chargeShared(asked)
+  const most = state?.allowed === false ? 1 : placesOf(purpose).length
+  const counted = { did, to: account.email, what: purpose, causedBy: 'anyone' } as const
+  try {
+    await withinBound(ctx, counted, (isAllowed) =>
+      ctx.db.transaction(async (tx) => {
+        if (!(await end(tx)) || !isAllowed || (await countWorkingCodes(ctx, tx, did, purpose)) >= most) return false
+        await addMail(ctx, tx, await orderCode(ctx, tx, { did, purpose, told, counted }))
+        return true
+      }),
+    )
+  } catch (error) {
+    // The step that asks will try again.
+    if (state?.allowed === true) ctx.limits.takeBack(asked)
+    throw error
+  }
 }
 
 /**

@@ -2,7 +2,6 @@
  * Outgoing mail is a durable step: a message that a transaction orders is sent even if the server or the mail server
  * fails meanwhile. A request that mails a person waits for the first try only.
  */
-import { createHash } from 'node:crypto'
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { serviceUnavailable } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -10,7 +9,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { MailRefused, type Mail } from '../../../platform/network/mailer.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { accountWithEmail } from '../accounts/accounts.ts'
+import { withinBound, type MailCause } from './mail-bound.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { isCodeAlive } from './mailed-codes.ts'
 
@@ -23,6 +22,10 @@ interface OrderedMail {
   carries: { did: Did; purpose: CodePurpose; code: string } | null
   /** The mail is not sent after that; null if it never gets old. */
   goodUntil: Millis | null
+  /** Who is charged for it when it is sent; null if it was counted before. Absent in steps of an earlier version. */
+  causedBy?: MailCause | null
+  /** What it is about, for the log. Absent in steps of an earlier version. */
+  what?: string
 }
 
 export const mailStep: StepKind<OrderedMail> = {
@@ -34,32 +37,14 @@ export const mailStep: StepKind<OrderedMail> = {
   firstWaitSecs: 5,
   maxWaitSecs: 4 * HOUR_SECS,
   isFinal: (error) => error instanceof MailRefused,
-  async take(ctx, { id, did, payload: { mail, carries, goodUntil } }) {
+  async take(ctx, { id, did, payload: { mail, carries, goodUntil, causedBy = null, what = '' } }) {
     if (ctx.clock.now() >= (goodUntil ?? Infinity)) return
     if (carries !== null && !(await isCodeAlive(ctx, carries))) return
-    await withinAddress(ctx, did === null ? null : mail.to, () => ctx.mailer.send(signed(ctx, mail), id))
+    await withinBound(ctx, { did, to: mail.to, what, causedBy }, async (isAllowed) => {
+      if (isAllowed) await ctx.mailer.send(signed(ctx, mail), id)
+      return isAllowed
+    })
   },
-}
-
-/**
- * Send a mail about an account, unless its address has had too many that it has not asked for: an account gives a
- * stranger's address as its own until that is confirmed, and many accounts can give the same one after another.
- * `address` is null for mails that are about no account.
- */
-async function withinAddress(ctx: Context, address: string | null, send: () => Promise<void>): Promise<void> {
-  const account = address === null ? null : await accountWithEmail(ctx.db, address)
-  if (address === null || (account !== null && account.emailConfirmedAt !== null)) return send()
-  const charge = { name: 'unconfirmedAddress', key: createHash('sha256').update(address).digest('base64url') } as const
-  if ((await ctx.limits.chargeShared(charge))?.allowed === false) {
-    ctx.log.info('mail withheld: too many to an address that is not confirmed', { did: account?.did })
-    return
-  }
-  try {
-    await send()
-  } catch (error) {
-    ctx.limits.takeBack(charge)
-    throw error
-  }
 }
 
 /** The mail with who sent it, where operators have to say so. RFC 3676 section 4.3 for the line before it. */
@@ -72,6 +57,11 @@ export interface MailOrder {
   mail: Mail
   /** The account that it concerns; when that is deleted, the mail is dropped. */
   did?: Did | null
+  /** What it is about, for the log. */
+  what: string
+  causedBy: MailCause
+  /** The address, if the mail was counted before it was ordered: the bound never withholds it. */
+  countedFor?: string | null
   carries?: OrderedMail['carries']
   goodUntil?: OrderedMail['goodUntil']
 }
@@ -80,10 +70,14 @@ export interface MailOrder {
 export async function addMail(
   { steps }: Pick<Context, 'steps'>,
   tx: Tx,
-  { key, mail, did = null, carries = null, goodUntil = null }: MailOrder,
+  { key, mail, did = null, what, causedBy, countedFor = null, carries = null, goodUntil = null }: MailOrder,
 ): Promise<void> {
   if (!mail.to.endsWith(NOBODYS_DOMAIN))
-    await steps.add(tx, mailStep, { key, did, payload: { mail, carries, goodUntil } })
+    await steps.add(tx, mailStep, {
+      key,
+      did,
+      payload: { mail, carries, goodUntil, what, causedBy: countedFor === mail.to ? null : causedBy },
+    })
 }
 
 /**

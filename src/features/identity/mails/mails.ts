@@ -8,15 +8,9 @@ export {
   presentAccount,
   requestCode,
 } from './code-requests.ts'
-export {
-  CODE_TTL_SECS,
-  codeRefused,
-  issueCode,
-  redeemAnonymousCode,
-  redeemCode,
-  type CodeFault,
-} from './mailed-codes.ts'
+export { CODE_TTL_SECS, codeRefused, issueCode, redeemAnonymousCode, redeemCode } from './mailed-codes.ts'
 export { keepMailLanguage } from './mail-language-store.ts'
+export { withinBound } from './mail-bound.ts'
 export { addMail, sendMail } from './mail-steps.ts'
 export {
   addressOf,

@@ -26,5 +26,5 @@ export async function warnOfQuota(
   const account = await accountOf(tx, did)
   if (account === null || account.email === null) return
   const mail = await quotaMail(ctx, { ...account, email: account.email }, { what, used: after, quota })
-  await addMail(ctx, tx, { key: `quota ${what} ${did}`, did, mail })
+  await addMail(ctx, tx, { key: `quota ${what} ${did}`, did, what: 'quota', causedBy: 'holder', mail })
 }

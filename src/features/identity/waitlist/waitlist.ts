@@ -98,7 +98,8 @@ export const waitlist: Feature = {
           const [code = null] = ctx.config.inviteCodeRequired
             ? await makeCodes(ctx, tx, { forAccount: OPERATOR, createdBy: OPERATOR, uses: 1, count: 1 })
             : []
-          await addMail(ctx, tx, { key: `waitlist ${email}`, mail: await invitedMail(ctx, { email, language }, code) })
+          const mail = await invitedMail(ctx, { email, language }, code)
+          await addMail(ctx, tx, { key: `waitlist ${email}`, what: 'waitlist', causedBy: 'operator', mail })
         })
         return { status: 'ok' }
       },

@@ -83,7 +83,7 @@ export const accountAdminRoutes = [
       const key = `operator ${recipientDid} ${createHash('sha256').update(subject).update('\n').update(content).digest('hex')}`
       await sendMail(ctx, async (tx) => {
         await recordAudit(call, tx, { actor: caller.actor, action: 'email_sent', subject: recipientDid })
-        return { key, did: account.did, mail }
+        return { key, did: account.did, what: 'operator', causedBy: 'operator', mail }
       })
       return { sent: true }
     },

@@ -54,9 +54,9 @@ export const accountRepairRoutes = [
       const { did, hasPassword } = await namedAccount(ctx.db, path)
       if (!hasPassword) throw noPassword()
       const actor = actorOf(caller)
-      await mailCode(ctx, did, 'reset_password', { at: ctx.clock.now(), origin: null, actor }, (tx) =>
-        recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did }),
-      )
+      const record = (tx: Tx) => recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did })
+      const told = { at: ctx.clock.now(), origin: null, actor }
+      await mailCode(ctx, did, 'reset_password', told, { causedBy: 'operator', record })
       return { did, expiresIn: CODE_TTL_SECS }
     },
   }),

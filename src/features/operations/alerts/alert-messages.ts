@@ -100,11 +100,12 @@ function mailsOf(config: Config, { told }: Message): Mail[] {
 }
 
 const webhookKey = ({ id }: Message): string => id
-const mailKey = ({ id }: Message, { to }: Mail): string => `alert ${id} ${to}`
+const orderOf = ({ id }: Message, mail: Mail) =>
+  ({ key: `alert ${id} ${mail.to}`, what: 'alert', causedBy: 'operator', mail }) as const
 
 /** Send a message, once the transaction is durable. */
 export async function orderMessage(ctx: Context, tx: Tx, message: Message): Promise<void> {
-  for (const mail of mailsOf(ctx.config, message)) await addMail(ctx, tx, { key: mailKey(message, mail), mail })
+  for (const mail of mailsOf(ctx.config, message)) await addMail(ctx, tx, orderOf(message, mail))
   await orderWebhook(ctx, tx, message)
 }
 
@@ -157,8 +158,7 @@ export async function sendTest(ctx: Context): Promise<TestOutcome> {
   const message: Message = { id: Bun.randomUUIDv7(), type: 'alerts.test', at, told: [told] }
   const mail: TestOutcome['mail'] = []
   for (const each of mailsOf(ctx.config, message)) {
-    const order = { key: mailKey(message, each), mail: each }
-    const sent = await isDone(ctx, () => sendMail(ctx, async () => order), isStorageOutage)
+    const sent = await isDone(ctx, () => sendMail(ctx, async () => orderOf(message, each)), isStorageOutage)
     mail.push({ to: each.to, sent })
   }
   if (ctx.config.alerts.webhookUrl === null) return { mail, webhook: null }

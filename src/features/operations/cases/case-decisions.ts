@@ -216,7 +216,7 @@ async function tell(
     { ...account, email: account.email },
     { caseSeq: seq, subject: subjectText(found), ...told },
   )
-  await addMail(ctx, tx, { key: `case ${seq} ${what}`, did, mail })
+  await addMail(ctx, tx, { key: `case ${seq} ${what}`, did, what: 'case', causedBy: 'operator', mail })
   return true
 }
 

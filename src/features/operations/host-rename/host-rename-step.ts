@@ -129,6 +129,8 @@ async function renameAccount(ctx: Context, rename: HostRename, did: Did): Promis
       await addMail(ctx, tx, {
         key: `host renamed ${did}`,
         did,
+        what: 'host_renamed',
+        causedBy: 'operator',
         mail: await hostRenamedMail(ctx, { ...present, email }, { isPlc: isPlcDid(did) }),
       })
     if (state === 'updated') await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
