@@ -2,8 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import { formatOpaqueToken, OPAQUE_TOKEN_BYTES, opaqueTokenHash } from '../../protocol/opaque-token.ts'
 
-/** Returns a new opaque token, and its hash, which is all that is stored of it. */
+/**
+ * Returns a new opaque token, and its hash, which is all that is stored of it. None begins with a hyphen: people pass
+ * some tokens to commands, which would take such a one for an option.
+ */
 export function newToken(): { token: string; hash: string } {
-  const token = formatOpaqueToken(randomBytes(OPAQUE_TOKEN_BYTES))
-  return { token, hash: opaqueTokenHash(token)! }
+  for (;;) {
+    const token = formatOpaqueToken(randomBytes(OPAQUE_TOKEN_BYTES))
+    if (!token.startsWith('-')) return { token, hash: opaqueTokenHash(token)! }
+  }
 }
