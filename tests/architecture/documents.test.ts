@@ -110,6 +110,17 @@ test.each([...DOCUMENTS, 'CHANGELOG.md'])(
   },
 )
 
+/** At the top level, beside what git ignores and what tools look for under these names. */
+const TOP_LEVEL_TEXTS = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'README.md', 'SECURITY.md', 'build.ts']
+
+test('no text stands at the top level but the documents and the build', () => {
+  expect(
+    readdirSync(root)
+      .filter((name) => /\.(md|txt|ts|js)$/.test(name))
+      .toSorted(),
+  ).toEqual(TOP_LEVEL_TEXTS)
+})
+
 test('README is short, and leads to every guide', () => {
   expect(text('README.md').split('\n').length).toBeLessThanOrEqual(250)
   expect(GUIDES.filter((guide) => !DESIGN.includes(guide) && !text('README.md').includes(`(${guide})`))).toEqual([])
