@@ -5,7 +5,7 @@
  * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a
  * blob.
  */
-import { sql, type Sql } from '../../../platform/database/database.ts'
+import { sql, totalBytes, type Reader, type Sql } from '../../../platform/database/database.ts'
 import { CID_BYTES_LENGTH } from '../../../protocol/cid.ts'
 
 /** Approximate size of a chunk. */
@@ -54,15 +54,17 @@ export interface Framing {
 export const isMisframed = ({ framing, size }: Framing): boolean =>
   framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0
 
-/** A table whose rows are ordered by a key. */
+/** Rows that are ordered by a key. */
 export interface KeyedBlocks<Key> {
+  reader: Reader
+  /** Which rows: `FROM … WHERE …`. */
+  rows: Sql
+  /** Their columns of keys and of blocks. */
+  key: Sql
+  block: Sql
   /** Bounds before and after every key. */
   first: Key
   last: Key
-  /** The key `count` rows behind another; null if there are fewer rows. */
-  keyAfter(after: Key, count: number): Promise<Key | null>
-  /** Total bytes of the blocks after the first key, up to and including the second. */
-  bytesIn(after: Key, upTo: Key): Promise<number>
   /**
    * The framed rows after the first key, up to and including the second; null if there are none. Leaves out blocks of
    * more than `maxBytes`; `rows` counts the others.
@@ -71,32 +73,49 @@ export interface KeyedBlocks<Key> {
 }
 
 /** All rows, in chunks of about the same size whatever the size of a row. */
-export async function* framedChunks<Key>({
-  first,
-  last,
-  keyAfter,
-  bytesIn,
-  framed,
-}: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
-  let rows = FIRST_ROWS
+export async function* framedChunks<Key extends string | Uint8Array>(
+  blocks: KeyedBlocks<Key>,
+): AsyncGenerator<Uint8Array> {
+  const { first, last } = blocks
+  let count = FIRST_ROWS
   for (let after = first; after !== last;) {
-    const end = await keyAfter(after, rows)
+    const end = await keyAfter(blocks, after, count)
     const upTo = end ?? last
-    let chunk = end === null ? null : await framed(after, end, SMALL_BLOCK_BYTES)
+    let chunk = end === null ? null : await blocks.framed(after, end, SMALL_BLOCK_BYTES)
     // Large blocks were left out, or these are the last rows, whose number is unknown.
-    if (chunk === null || chunk.rows < rows) {
-      const bytes = await bytesIn(after, upTo)
-      if (bytes > MAX_CHUNK_BYTES && rows > 1) {
-        rows = Math.max(1, Math.floor((rows * CHUNK_BYTES) / bytes))
+    if (chunk === null || chunk.rows < count) {
+      const bytes = await bytesIn(blocks, after, upTo)
+      if (bytes > MAX_CHUNK_BYTES && count > 1) {
+        count = Math.max(1, Math.floor((count * CHUNK_BYTES) / bytes))
         continue
       }
-      chunk = await framed(after, upTo, ANY_BYTES)
+      chunk = await blocks.framed(after, upTo, ANY_BYTES)
     }
     const { sections } = chunk
     if (sections !== null) {
       yield sections
-      rows = Math.max(1, Math.min(MAX_ROWS, Math.round((rows * CHUNK_BYTES) / sections.length)))
+      count = Math.max(1, Math.min(MAX_ROWS, Math.round((count * CHUNK_BYTES) / sections.length)))
     }
     after = upTo
   }
 }
+
+/** The key `count` rows behind another; null if there are fewer rows. */
+async function keyAfter<Key extends string | Uint8Array>(
+  { reader, rows, key }: KeyedBlocks<Key>,
+  after: Key,
+  count: number,
+): Promise<Key | null> {
+  const row = await reader.get<{ last: Key }>(
+    sql`SELECT ${key} AS last ${rows} AND ${key} > ${after} ORDER BY ${key} LIMIT 1 OFFSET ${count - 1}`,
+  )
+  return row && row.last
+}
+
+/** Total bytes of the blocks after the first key, up to and including the second. */
+const bytesIn = <Key extends string | Uint8Array>(
+  { reader, rows, key, block }: KeyedBlocks<Key>,
+  after: Key,
+  upTo: Key,
+): Promise<number> =>
+  totalBytes(reader, sql`SELECT length(${block}) AS bytes ${rows} AND ${key} > ${after} AND ${key} <= ${upTo}`)

@@ -114,18 +114,12 @@ export class StoredNodes {
     yield fresh.nodes
     const stale = fresh.stale.map(({ bytes }) => bytes)
     yield* framedChunks<Uint8Array>({
+      reader,
+      rows: sql`FROM repo_node WHERE repo_id = ${repoId}`,
+      key: sql`cid`,
+      block: sql`bytes`,
       first: new Uint8Array(),
       last: behindCids,
-      async keyAfter(after, count) {
-        const row = await reader.get<{ cid: Uint8Array }>(sql`
-          SELECT cid FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT 1 OFFSET ${count - 1}`)
-        return row && row.cid
-      },
-      bytesIn: (after, upTo) =>
-        totalBytes(
-          reader,
-          sql`SELECT length(bytes) AS bytes FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo}`,
-        ),
       async framed(after, upTo, maxBytes) {
         const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
         // PostgreSQL would give an empty list the type text.

@@ -258,18 +258,12 @@ const framedValues = framedBlocks(sql`value`)
 /** All record blocks of a repository, in tree order, as chunks of framed CAR sections. */
 export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Uint8Array> =>
   framedChunks({
+    reader,
+    rows: sql`FROM record WHERE repo_id = ${repoId}`,
+    key: sql`path`,
+    block: sql`value`,
     first: '',
     last: LAST_PATH,
-    async keyAfter(after, count) {
-      const row = await reader.get<{ path: string }>(sql`
-        SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1 OFFSET ${count - 1}`)
-      return row && row.path
-    },
-    bytesIn: (after, upTo) =>
-      totalBytes(
-        reader,
-        sql`SELECT length(value) AS bytes FROM record WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`,
-      ),
     async framed(after, upTo, maxBytes) {
       const row = await reader.get<{ sections: Uint8Array | null; rows: number }>(sql`
         SELECT ${framedValues} AS sections, count(*) AS rows FROM record
