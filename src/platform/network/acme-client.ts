@@ -216,6 +216,8 @@ export class AcmeClient {
       if (response.ok) return { json, text, headers }
       throw this.#faultOf(status, json, headers)
     } catch (error) {
+      // The authority may have moved, and something else may have answered in its place.
+      if (!(error instanceof AcmeFault) || error.type === '') this.#directory = this.#account = null
       if (!(error instanceof OutboundError)) throw error
       const { host } = new URL(url)
       throw new AcmeFault('unavailable', `${host}: ${error.message}`, '', null, { cause: error })

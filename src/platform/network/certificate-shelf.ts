@@ -1,5 +1,6 @@
 /** The certificates with which this server encrypts connections. */
-import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createSecureContext } from 'node:tls'
 import { Signal } from '../../base/signal.ts'
 import { perContext } from '../context.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
@@ -36,7 +37,7 @@ export class CertificateShelf {
 
 export const certificatesOf = perContext(() => new CertificateShelf())
 
-/** Returns the certificate, or why it cannot be served. `chain` and `key` are in PEM. */
+/** Returns the certificate, or why it cannot be served. `chain` and `key` are in PEM. The chain is not looked at. */
 export function readCertificate(chain: string, key: string): Certificate | { fault: string } {
   const leaf = attempt(() => new X509Certificate(chain))
   if (leaf === null) return { fault: 'has no certificate in PEM' }
@@ -48,7 +49,17 @@ export function readCertificate(chain: string, key: string): Certificate | { fau
   return { names, chain, key, notBefore: Date.parse(leaf.validFrom), notAfter: Date.parse(leaf.validTo) }
 }
 
-function attempt<T extends X509Certificate | KeyObject>(read: () => T): T | null {
+/**
+ * Returns the certificate, or why a listener cannot be opened with it, as with a chain whose end is cut off. One such
+ * certificate would keep all others from being served.
+ */
+export function readWholeCertificate(chain: string, key: string): Certificate | { fault: string } {
+  const found = readCertificate(chain, key)
+  const isWhole = 'fault' in found || attempt(() => createSecureContext({ cert: chain, key })) !== null
+  return isWhole ? found : { fault: 'has a chain that is malformed' }
+}
+
+function attempt<T>(read: () => T): T | null {
   try {
     return read()
   } catch {

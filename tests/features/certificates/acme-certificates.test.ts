@@ -318,7 +318,32 @@ test('handles beyond the number of certificates that are kept do not displace th
   expect(await handshake(at, host.root, HOST)).toMatchObject({ names: `DNS:${HOST}` })
   await at.lose('certificate', { names: HOST })
   at.clock.advance({ secs: 7200 })
-  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1 })
+  // Of the others, none is for a handle of an account, so one has given up its place.
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 2, issued: 2 })
+  expect(host.orders.slice(-2)).toEqual([[HOST], ['bob.test']])
+})
+
+test('an account that changes its handle again and again takes neither places nor orders from others', async () => {
+  await using one = await fresh(undefined, { rateLimit: { enabled: false } })
+  const { acme: host, pds: at } = one
+  const mallory = await createAccount(at, 'mallory')
+  await at.runSweep('certificates')
+  for (let name = 0; name < 7; name++) {
+    await mallory.call('com.atproto.identity.updateHandle', { json: { handle: `mallory${name}.test` } })
+    await at.runSweep('certificates')
+  }
+  const orders = (account: string) => host.orders.filter(([name]) => name!.startsWith(account)).length
+  expect(orders('mallory')).toBe(5)
+  await createAccount(at, 'alice')
+  await at.runSweep('certificates')
+  expect(orders('alice')).toBe(1)
+  // A name that it has had is not another one.
+  await mallory.call('com.atproto.identity.updateHandle', { json: { handle: 'mallory.test' } })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 0 })
+  await mallory.call('com.atproto.identity.updateHandle', { json: { handle: 'mallory6.test' } })
+  at.clock.advance({ days: 8 })
+  await at.runSweep('certificates')
+  expect(orders('mallory')).toBe(6)
 })
 
 test('advice to renew a certificate after its end is not followed', async () => {
@@ -329,6 +354,107 @@ test('advice to renew a certificate after its end is not followed', async () => 
   await one.pds.runSweep('certificates')
   one.pds.clock.advance({ days: 82 })
   expect(await one.pds.runSweep('certificates')).toMatchObject({ expired: 0, ordered: 1, issued: 1 })
+})
+
+test('a clock that is a year ahead loses no certificate, and causes no order once it is right', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  await createAccount(at, 'alice')
+  await at.runSweep('certificates')
+  host.fault = 'down'
+  at.clock.jump({ days: 365 })
+  await at.runSweep('certificates')
+  await at.restart()
+  await at.runSweep('certificates')
+  host.fault = null
+  at.clock.jump({ days: -365 })
+  at.clock.advance({ secs: 7200 })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 0, issued: 0, expired: 0 })
+  expect(host.orders.length).toBe(2)
+  for (const name of [HOST, 'alice.test'])
+    expect(await handshake(at, host.root, name)).toMatchObject({ names: `DNS:${name}` })
+})
+
+test('a chain that is cut off is refused: served, it would keep the server from serving any other', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.fault = 'cutChain'
+  await createAccount(at, 'alice')
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 0, failed: 1 })
+  expect(await at.rows('certificate_order')).toMatchObject([
+    { fault: 'the certificate that was issued has a chain that is malformed' },
+  ])
+  await at.restart()
+  expect(await handshake(at, host.root, HOST)).toMatchObject({ names: `DNS:${HOST}` })
+})
+
+test('an authority that does not know the former certificate renews it all the same', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.fault = 'noReplacing'
+  at.clock.advance({ days: 61 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1, failed: 0 })
+})
+
+test('an order that the authority can never tell of is given up after an hour', async () => {
+  await using one = await fresh((host) => {
+    host.fault = 'neverReady'
+  })
+  const { acme: host, pds: at } = one
+  host.fault = 'lostOrders'
+  at.clock.advance({ secs: 60 })
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 1 })
+  expect(await at.rows('certificate_order')).toMatchObject([{ fault: 'no order can be read' }])
+  at.clock.advance({ secs: 3600 })
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 1 })
+  host.fault = null
+  at.clock.advance({ secs: 600 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  expect(host.orders.length).toBe(2)
+})
+
+test('an authority that moves its addresses is found again by its directory', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.prefix = '/v2'
+  await createAccount(at, 'alice')
+  await at.runSweep('certificates')
+  at.clock.advance({ secs: 600 })
+  await at.runSweep('certificates')
+  expect(await at.rows('certificate', { names: 'alice.test' })).toHaveLength(1)
+})
+
+test('a limit on new handles, for however long, holds up neither the service nor renewals', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  await createAccount(at, 'alice')
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 1 })
+  host.fault = 'years'
+  for (const name of ['bob', 'carol']) {
+    host.limited.add(`${name}.test`)
+    await createAccount(at, name)
+  }
+  host.lifeMillis = 200 * DAY_SECS * 1000
+  at.clock.advance({ days: 61 })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 4, issued: 2, failed: 1 })
+  await at.damage('certificate', { names: 'alice.test' }, { renew_at: 0 })
+  expect(await at.runSweep('certificates')).toMatchObject({ ordered: 1, issued: 1, failed: 0 })
+  host.limited.clear()
+  at.clock.advance({ days: 1 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 2 })
+})
+
+test('a limit that ends at once is left alone for some minutes nevertheless', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  host.fault = 'atOnce'
+  host.limited.add('bob.test')
+  await createAccount(at, 'bob')
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 1 })
+  at.clock.advance({ secs: 60 })
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 0 })
+  at.clock.advance({ secs: 300 })
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 1 })
 })
 
 test('a renewed certificate is served though the clock was ahead when others came', async () => {

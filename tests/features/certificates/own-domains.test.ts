@@ -131,6 +131,18 @@ describe.each(['http-01', 'dns-01'] as const)('handles are proven by %s', (acmeC
     expect(await pds.rows('certificate_order')).toEqual([])
   })
 
+  test('a domain whose certificates are used up elsewhere holds up no other, today or tomorrow', async () => {
+    const [wanda, xena] = [await someone('wanda'), await someone('xena')]
+    acme.limited.add(wanda.host)
+    await host(wanda, true)
+    expect(await ordered()).toEqual([])
+    expect(await pds.rows('certificate_order')).toMatchObject([{ names: wanda.host, fault: 'too many certificates' }])
+    await host(xena, true)
+    expect(await ordered()).toEqual([xena.host])
+    await host(wanda, false)
+    await host(xena, false)
+  })
+
   test('a domain that is given up is not renewed, and without certificate in the end', async () => {
     const [rita, sven] = [await someone('rita'), await someone('sven')]
     for (const holder of [rita, sven]) await host(holder, true)

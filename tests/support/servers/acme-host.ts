@@ -16,10 +16,24 @@ const DAY_MILLIS = 86_400_000
  * What it does wrong. `down`: a gateway answers in its place. `silent`: it takes requests and answers none.
  * `rateLimited`: it refuses orders. `badNonce`: it refuses the first request to each address. `badNonces`: it refuses
  * every request. `neverReady`: proofs are never checked. `endless`: bodies do not end. `malformed`: orders are not what
- * they should be.
+ * they should be. `cutChain`: chains end in the middle of a certificate. `lostOrders`: it fails whenever it is asked
+ * for an order. `noReplacing`: it knows no certificate that is to be replaced. `years`: what it limits, it limits for
+ * years. `atOnce`: what it limits, it limits for no time.
  */
 export type AcmeFault =
-  'down' | 'silent' | 'rateLimited' | 'badNonce' | 'badNonces' | 'neverReady' | 'endless' | 'malformed'
+  | 'down'
+  | 'silent'
+  | 'rateLimited'
+  | 'badNonce'
+  | 'badNonces'
+  | 'neverReady'
+  | 'endless'
+  | 'malformed'
+  | 'cutChain'
+  | 'lostOrders'
+  | 'noReplacing'
+  | 'years'
+  | 'atOnce'
 
 export interface AcmeHost extends AsyncDisposable {
   readonly directoryUrl: string
@@ -43,6 +57,10 @@ export interface AcmeHost extends AsyncDisposable {
   readonly refused: Set<string>
   /** Names whose orders are not answered. */
   readonly held: Set<string>
+  /** Names for which it has given as many certificates as it gives. */
+  readonly limited: Set<string>
+  /** Begins the path of each address but that of the directory. At the others, there is nothing. */
+  prefix: string
 }
 
 interface Authorization {
@@ -119,7 +137,7 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     if (!nonces.delete(header.nonce) || isFirst || host.fault === 'badNonces')
       throw new Problem(400, 'badNonce', 'an unknown nonce')
     const text = Buffer.from(payload).toString()
-    const account = header.kid ?? `${base}/account/${await calculateJwkThumbprint(jwk)}`
+    const account = header.kid ?? `${base}${host.prefix}/account/${await calculateJwkThumbprint(jwk)}`
     if (header.kid === undefined) accounts.set(account, jwk)
     return { account, jwk, payload: text === '' ? null : JSON.parse(text) }
   }
@@ -147,9 +165,9 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     return {
       status: order.status,
       identifiers: order.names.map((value) => ({ type: 'dns', value })),
-      authorizations: order.authorizations.map((each) => `${base}/authorization/${each}`),
-      finalize: `${base}/finalize/${id}`,
-      ...(order.chain !== null && { certificate: `${base}/certificate/${id}` }),
+      authorizations: order.authorizations.map((each) => `${base}${host.prefix}/authorization/${each}`),
+      finalize: `${base}${host.prefix}/finalize/${id}`,
+      ...(order.chain !== null && { certificate: `${base}${host.prefix}/certificate/${id}` }),
     }
   }
 
@@ -159,7 +177,13 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     return {
       status,
       identifier: { type: 'dns', value: name.replace(/^\*\./, '') },
-      challenges: types.map((type) => ({ type, status, token, url: `${base}/challenge/${id}/${type}`, error })),
+      challenges: types.map((type) => ({
+        type,
+        status,
+        token,
+        url: `${base}${host.prefix}/challenge/${id}/${type}`,
+        error,
+      })),
     }
   }
 
@@ -192,7 +216,7 @@ export async function startAcmeHost(): Promise<AcmeHost> {
 
   const actions: Record<string, (incoming: Request, id: number, kind: string) => Promise<Response> | Response> = {
     directory: () => {
-      const at = (name: string) => `${base}/${name}`
+      const at = (name: string) => `${base}${host.prefix}/${name}`
       return json({
         newNonce: at('nonce'),
         newAccount: at('new-account'),
@@ -209,8 +233,12 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     },
     async 'new-order'(incoming) {
       const { account, payload } = await verified(incoming)
-      if (host.fault === 'rateLimited') throw new Problem(429, 'rateLimited', 'too many certificates', 7200)
       const names = (payload.identifiers as { value: string }[]).map(({ value }) => value)
+      const waitSecs = host.fault === 'years' ? 999_999_999 : host.fault === 'atOnce' ? 0 : 7200
+      if (host.fault === 'rateLimited' || names.some((name) => host.limited.has(name)))
+        throw new Problem(429, 'rateLimited', 'too many certificates', waitSecs)
+      if (host.fault === 'noReplacing' && payload.replaces !== undefined)
+        throw new Problem(404, 'malformed', 'the certificate to replace is unknown')
       host.orders.push(names)
       if (names.some((name) => host.held.has(name))) return new Promise(() => undefined)
       if (payload.replaces !== undefined) host.replaced.push(payload.replaces as string)
@@ -220,10 +248,11 @@ export async function startAcmeHost(): Promise<AcmeHost> {
       })
       const id = orders.push({ status: 'pending', names, authorizations: each, chain: null, account }) - 1
       const order = host.fault === 'malformed' ? { status: 'wonderful' } : orderOf(id)
-      return json(order, { location: `${base}/order/${id}`, ...soon }, 201)
+      return json(order, { location: `${base}${host.prefix}/order/${id}`, ...soon }, 201)
     },
     async order(incoming, id) {
       const { account } = await verified(incoming)
+      if (host.fault === 'lostOrders') throw new Problem(500, 'serverInternal', 'no order can be read')
       if (orders[id]?.account !== account) throw new Problem(404, 'malformed', 'no such order')
       return json(orderOf(id), soon)
     },
@@ -246,7 +275,10 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     },
     async certificate(incoming, id) {
       await verified(incoming)
-      return new Response(orders[id]!.chain, { headers: { 'content-type': 'application/pem-certificate-chain' } })
+      const chain = orders[id]!.chain!
+      return new Response(host.fault === 'cutChain' ? chain.slice(0, -100) : chain, {
+        headers: { 'content-type': 'application/pem-certificate-chain' },
+      })
     },
     renewal() {
       if (host.renewal === null) throw new Problem(404, 'malformed', 'no such certificate')
@@ -255,8 +287,11 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     },
   }
   async function answer(incoming: Request): Promise<Response> {
-    const [, action = '', id = '', kind = ''] = new URL(incoming.url).pathname.split('/')
+    const path = new URL(incoming.url).pathname
+    const isThere = path === '/directory' || path.startsWith(`${host.prefix}/`)
+    const [, action = '', id = '', kind = ''] = path.replace(host.prefix, '').split('/')
     host.requests.push(`${incoming.method} /${action}`)
+    if (!isThere) return new Response('<h1>404 Not Found</h1>', { status: 404 })
     if (host.fault === 'down') return new Response('<h1>502 Bad Gateway</h1>', { status: 502 })
     if (host.fault === 'silent') return new Promise(() => undefined)
     if (host.fault === 'endless') return endless()
@@ -285,6 +320,8 @@ export async function startAcmeHost(): Promise<AcmeHost> {
     requests: [],
     refused: new Set(),
     held: new Set(),
+    limited: new Set(),
+    prefix: '',
     async [Symbol.asyncDispose]() {
       await server.stop(true)
     },

@@ -13,7 +13,7 @@ import {
   type PlacedOrder,
   type Waiting,
 } from '../../../platform/network/acme-client.ts'
-import { readCertificate } from '../../../platform/network/certificate-shelf.ts'
+import { readWholeCertificate } from '../../../platform/network/certificate-shelf.ts'
 import { recordValue } from '../../../protocol/acme.ts'
 import { certificateRequest } from '../../../protocol/certificate-request.ts'
 import { deleteOrder, findCertificate, noteOrderPlaced, putCertificate, type StoredOrder } from './certificate-store.ts'
@@ -28,7 +28,7 @@ const MAX_LOOKS = 16
 const FIRST_PAUSE_MILLIS = 250
 const MAX_PAUSE_MILLIS = 5000
 /** An order that is not complete after this time is given up. */
-const MAX_ORDER_MILLIS = HOUR_MILLIS
+export const MAX_ORDER_MILLIS = HOUR_MILLIS
 
 export interface Authority {
   client: AcmeClient
@@ -79,7 +79,14 @@ async function place(
   signal: AbortSignal,
 ): Promise<Waiting<PlacedOrder>> {
   const former = await findCertificate(ctx.db, names)
-  const order = await client.placeOrder(names.split(' '), former && nameForRenewal(opened(ctx, former.wrapped)), signal)
+  const replaces = former && nameForRenewal(opened(ctx, former.wrapped))
+  const placeThat = (replaced: string | null) => client.placeOrder(names.split(' '), replaced, signal)
+  const order = await placeThat(replaces).catch((error: unknown) => {
+    // The authority may not know the former certificate, as after a change of `tls.acme_directory_url`, or may count
+    // it as replaced by an order that this server has lost.
+    if (replaces === null || !(error instanceof AcmeFault) || error.kind !== 'refused') throw error
+    return placeThat(null)
+  })
   await noteOrderPlaced(ctx.db, names, order.url, ctx.clock.now())
   return order
 }
@@ -137,7 +144,7 @@ function waitLonger({ clock }: Context, { placedAt }: StoredOrder): false {
 async function keep(ctx: Context, names: string, chain: string, key: KeyObject): Promise<void> {
   const now = ctx.clock.now()
   const pem = key.export({ type: 'pkcs8', format: 'pem' }).toString()
-  const found = readCertificate(chain, pem)
+  const found = readWholeCertificate(chain, pem)
   if ('fault' in found) throw new AcmeFault('refused', `the certificate that was issued ${found.fault}`)
   if (!new Set(found.names).isSupersetOf(new Set(names.split(' '))))
     throw new AcmeFault('refused', 'the certificate that was issued is for other names')

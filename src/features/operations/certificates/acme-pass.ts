@@ -4,14 +4,17 @@ import type { Context } from '../../../platform/context.ts'
 import { AcmeFault } from '../../../platform/network/acme-client.ts'
 import type { SweepReport } from '../../../platform/running/sweep-state.ts'
 import { authorityOf, MAX_CERTIFICATES, serveStored } from './acme-authority.ts'
-import { continueOrder, newCertificateKey, type Authority } from './acme-orders.ts'
+import { continueOrder, MAX_ORDER_MILLIS, newCertificateKey, type Authority } from './acme-orders.ts'
 import { withdrawRecords } from './challenge-records.ts'
 import {
-  arePlacingsLimited,
-  deleteExpiredCertificates,
+  deleteCertificate,
+  deleteNameOrders,
   deleteOrder,
   dueOrders,
+  expiredNames,
+  insertNameOrder,
   insertOrder,
+  limitedOrders,
   listOrders,
   listRenewals,
   noteOrderFailed,
@@ -20,12 +23,19 @@ import {
   type StoredOrder,
 } from './certificate-store.ts'
 import { askWhenToRenew } from './renewal.ts'
-import { standingCertificates, wantedCertificates } from './wanted-certificates.ts'
+import { servedDomain } from '../../../protocol/handle-policy.ts'
+import { standingCertificates, wantedCertificates, type Wanted, type WantedNames } from './wanted-certificates.ts'
 
 /** Authorities allow about 100. */
 const MAX_ORDERS_PER_HOUR = 60
 /** Orders in the table, failed ones included. Further certificates wait until there are fewer. */
 const MAX_OPEN_ORDERS = 1000
+/**
+ * Names for which an account gets its first certificate in a week. Authorities give a number for all names under one
+ * domain, which one account could use up by changing its handle.
+ */
+const MAX_NEW_NAMES = 5
+const NEW_NAMES_MILLIS = 7 * DAY_MILLIS
 /** Orders of one pass, each of which may take a minute. */
 const MAX_ORDERS_PER_PASS = 20
 /** Authorities allow about five failed validations of a name in an hour. */
@@ -34,7 +44,7 @@ const RETRY_GROWTH = 4
 const MAX_RETRY_MILLIS = DAY_MILLIS
 /** While the authority is away, which has nothing to do with the name. */
 const MAX_AWAY_MILLIS = HOUR_MILLIS
-/** How long no order is placed after the authority has refused one for its limits and named no time. */
+/** How long no such order is placed after the authority has refused one for its limits and named no time. */
 const LIMITED_MILLIS = HOUR_MILLIS
 /** Between changes of the listener in one pass: each former one serves for some seconds more. */
 const MIN_SERVED_MILLIS = 5000
@@ -44,53 +54,104 @@ const PENDING_MILLIS = MINUTE_MILLIS / 2
 export async function getCertificates(ctx: Context, stopping: AbortSignal): Promise<SweepReport> {
   const authority = authorityOf(ctx)
   if (authority === null) return {}
-  const { db, clock } = ctx
-  const expired = await deleteExpiredCertificates(db, clock.now())
   await askWhenToRenew(ctx, authority.client, stopping)
-  const ordered = await orderWhatIsWanted(ctx)
+  const changes = await orderWhatIsWanted(ctx)
   const outcome = await workOff(ctx, authority, stopping)
   await withdrawRecords(ctx)
   await serveStored(ctx)
-  return { expired, ordered, ...outcome }
+  return { ...changes, ...outcome }
 }
 
-/** Add an order for each certificate that is missing or due, and drop those for names that no account has. */
-async function orderWhatIsWanted(ctx: Context): Promise<number> {
-  const { db, clock, vault } = ctx
+/**
+ * Add an order for each certificate that is missing or due, and drop those that are no longer due, or for names that no
+ * account has. Certificates for such names are deleted once they have expired, or if there is no room for another. One
+ * that is wanted stays, because it may be the clock that is wrong.
+ */
+async function orderWhatIsWanted(ctx: Context): Promise<{ ordered: number; expired: number }> {
+  const { db, clock } = ctx
   const now = clock.now()
   const kept = new Map((await listRenewals(db, now)).map(({ names, renewAt }) => [names, renewAt]))
   const first = standingCertificates(ctx.config)
-  const open = new Set((await listOrders(db, { first, limit: MAX_OPEN_ORDERS })).map(({ names }) => names))
+  const orders = await listOrders(db, { first, limit: MAX_OPEN_ORDERS })
+  const open = new Set(orders.map(({ names }) => names))
   const gone = new Set(open)
+  const early = new Set(
+    orders.flatMap(({ names, url }) => (url === null && (kept.get(names) ?? 0) > now ? [names] : [])),
+  )
+  const expired = new Set(await expiredNames(db, now))
+  const unwanted = new Set(kept.keys())
   /** Those that are kept, or will be once their orders are complete. */
   const held = new Set([...kept.keys(), ...open])
   const standing = new Set(first)
   let ordered = 0
+  let outside = 0
   for await (const page of wantedCertificates(ctx)) {
-    for (const names of page) {
-      gone.delete(names)
-      const renewAt = kept.get(names)
-      const hasRoom =
-        standing.has(names) || (open.size < MAX_OPEN_ORDERS && (held.has(names) || held.size < MAX_CERTIFICATES))
-      if (open.has(names) || (renewAt ?? 0) > now || !hasRoom) continue
-      open.add(names)
-      held.add(names)
-      ordered += await insertOrder(db, { names, keyWrapped: vault.wrap(newCertificateKey()), nextAt: now })
+    for (const wanted of page) {
+      const { names } = wanted
+      if (!early.has(names)) gone.delete(names)
+      unwanted.delete(names)
+      const isKnown = expired.delete(names) || held.has(names)
+      if (open.has(names) || (kept.get(names) ?? 0) > now) continue
+      if (!isKnown && !standing.has(names) && held.size >= MAX_CERTIFICATES) outside++
+      else if (standing.has(names) || open.size < MAX_OPEN_ORDERS) {
+        if (!(await order(ctx, wanted, { isKnown, now }))) continue
+        ordered++
+        open.add(names)
+        held.add(names)
+      }
     }
   }
   for (const names of gone) await deleteOrder(db, names)
-  return ordered
+  const places = outside === 0 ? 0 : held.size + outside - MAX_CERTIFICATES
+  for (const names of [...expired, ...[...unwanted].slice(0, places)]) await deleteCertificate(db, names)
+  await deleteNameOrders(db, now - NEW_NAMES_MILLIS)
+  return { ordered, expired: expired.size }
 }
+
+/** Returns false if the account has caused as many orders for new names as it may. */
+function order(
+  { db, vault }: Context,
+  { names, did }: Wanted,
+  { isKnown, now }: { isKnown: boolean; now: number },
+): Promise<boolean> {
+  const keyWrapped = vault.wrap(newCertificateKey())
+  return db.transaction(async (tx) => {
+    const share = { since: now - NEW_NAMES_MILLIS, max: MAX_NEW_NAMES }
+    if (did !== null && !isKnown && (await insertNameOrder(tx, { did, names, now }, share)) === 0) return false
+    return (await insertOrder(tx, { names, keyWrapped, nextAt: now })) > 0
+  })
+}
+
+/**
+ * Whose order it is, by how much depends on it. An authority that limits one order may limit those of its rank, and is
+ * not asked for these and for lower ones until the time that it names. Its limits for a domain elsewhere, which the
+ * holder of that domain may have used up, say nothing about others.
+ */
+type Rank = 'service' | 'renewal' | 'new' | 'elsewhere'
+const ranks: readonly Rank[] = ['service', 'renewal', 'new', 'elsewhere']
+
+function rankOf({ config }: Context, standing: ReadonlySet<WantedNames>, { names, renews }: OrderRank): Rank {
+  if (standing.has(names)) return 'service'
+  if (servedDomain(names, config.availableUserDomains) === null) return 'elsewhere'
+  return renews ? 'renewal' : 'new'
+}
+type OrderRank = Pick<StoredOrder, 'names' | 'renews'>
 
 async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal) {
   const { db, clock } = ctx
   const report = { issued: 0, waiting: 0, failed: 0 }
-  const isLimited = await arePlacingsLimited(db, clock.now())
-  let budget = isLimited ? 0 : MAX_ORDERS_PER_HOUR - (await ordersPlacedSince(db, clock.now() - HOUR_MILLIS))
   const first = standingCertificates(ctx.config)
+  const standing = new Set(first)
+  const levelOf = (each: OrderRank) => ranks.indexOf(rankOf(ctx, standing, each))
+  /** Orders of this rank and of lower ones are not placed. */
+  let limitedFrom = (await limitedOrders(db, clock.now()))
+    .map(levelOf)
+    .filter((level) => ranks[level] !== 'elsewhere')
+    .reduce((least, level) => Math.min(least, level), ranks.length)
+  let budget = MAX_ORDERS_PER_HOUR - (await ordersPlacedSince(db, clock.now() - HOUR_MILLIS))
   let servedAt = -Infinity
   for (const order of await dueOrders(db, { now: clock.now(), first, limit: MAX_ORDERS_PER_PASS })) {
-    if (order.url === null && budget-- <= 0) continue
+    if (order.url === null && (levelOf(order) >= limitedFrom || budget-- <= 0)) continue
     try {
       const isIssued = await continueOrder(ctx, authority, order, stopping)
       report[isIssued ? 'issued' : 'waiting']++
@@ -105,24 +166,31 @@ async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal
       report.failed++
       await noteFault(ctx, order, error)
       // It would be the same for all others.
-      if (error.kind !== 'refused') break
+      if (error.kind === 'unavailable') break
+      if (error.kind === 'limited') limitedFrom = Math.min(limitedFrom, levelOf(order))
     }
   }
   return report
 }
 
-async function noteFault(ctx: Context, { names, failures }: StoredOrder, error: AcmeFault): Promise<void> {
+async function noteFault(
+  ctx: Context,
+  { names, failures, url, placedAt }: StoredOrder,
+  error: AcmeFault,
+): Promise<void> {
   const { db, clock, log } = ctx
   const waitMillis = {
     unavailable: Math.max(error.waitMillis ?? 0, Math.min(MINUTE_MILLIS * 2 ** failures, MAX_AWAY_MILLIS)),
-    limited: error.waitMillis ?? LIMITED_MILLIS,
+    limited: Math.max(error.waitMillis ?? LIMITED_MILLIS, FIRST_RETRY_MILLIS),
     refused: Math.min(FIRST_RETRY_MILLIS * RETRY_GROWTH ** failures, MAX_RETRY_MILLIS),
   }[error.kind]
   const nextAt = clock.now() + waitMillis
+  // An order that the authority has lost, or cannot tell of, would be asked about for ever.
+  const isOld = url !== null && placedAt !== null && clock.now() - placedAt > MAX_ORDER_MILLIS
   await noteOrderFailed(db, names, {
     fault: error.message,
     nextAt,
-    ended: error.kind === 'refused',
+    ended: error.kind === 'refused' || isOld,
     limited: error.kind === 'limited',
   })
   const secs = Math.round(waitMillis / 1000)

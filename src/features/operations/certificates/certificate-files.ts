@@ -5,7 +5,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
-import { certificatesOf, readCertificate, type Certificate } from '../../../platform/network/certificate-shelf.ts'
+import { certificatesOf, readWholeCertificate, type Certificate } from '../../../platform/network/certificate-shelf.ts'
 
 const LOOK_MILLIS = 1000
 /** Longer files are refused unread. */
@@ -51,7 +51,7 @@ function stateOfFile(path: string): string {
 function readAll({ config, clock }: Context): Certificate[] {
   const { certificateFiles, keyFiles } = config.tls
   return certificateFiles.map((path, index) => {
-    const found = readCertificate(read(path), read(keyFiles[index]!))
+    const found = readWholeCertificate(read(path), read(keyFiles[index]!))
     if ('fault' in found) throw new OperatorError(`${path} ${found.fault}: set tls.certificate_files and tls.key_files`)
     if (found.notAfter <= clock.now()) throw new OperatorError(`${path} has expired: renew the certificate`)
     return found

@@ -1,6 +1,6 @@
-/** SQL of the tables `certificate` and `certificate_order`. */
+/** SQL of the tables `certificate`, `certificate_order` and `name_order`. */
 import { sql, sqlList, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
-import type { Millis } from '../../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export interface StoredCertificate {
   /** The names that it is for, with spaces between. */
@@ -53,8 +53,14 @@ export const scheduleRenewal = (
 ): Promise<number> =>
   writer.run(sql`UPDATE certificate SET renew_at = ${renewAt}, ask_at = ${askAt} WHERE names = ${names}`)
 
-export const deleteExpiredCertificates = (writer: Writer, now: Millis): Promise<number> =>
-  writer.run(sql`DELETE FROM certificate WHERE not_after <= ${now}`)
+/** Returns the names of those that have expired at a time. */
+export const expiredNames = async (reader: Reader, now: Millis): Promise<string[]> =>
+  (await reader.all<{ names: string }>(sql`SELECT names FROM certificate WHERE not_after <= ${now}`)).map(
+    ({ names }) => names,
+  )
+
+export const deleteCertificate = (writer: Writer, names: string): Promise<number> =>
+  writer.run(sql`DELETE FROM certificate WHERE names = ${names}`)
 
 /**
  * What tells whether the certificates have changed. The sum changes with each of them, the newest time does not if the
@@ -77,9 +83,12 @@ export interface StoredOrder {
   /** In a row. */
   failures: number
   fault: string | null
+  /** 1: there is a certificate for these names, valid or expired. */
+  renews: number
 }
 
-const orderColumns = sql`names, key_wrapped AS "keyWrapped", url, placed_at AS "placedAt", next_at AS "nextAt", failures, fault`
+const renews = sql`CASE WHEN EXISTS (SELECT 1 FROM certificate c WHERE c.names = o.names) THEN 1 ELSE 0 END AS renews`
+const orderColumns = sql`names, key_wrapped AS "keyWrapped", url, placed_at AS "placedAt", next_at AS "nextAt", failures, fault, ${renews}`
 
 /**
  * Returns orders to continue: those with the names in `first`, those that are at the authority, renewals, and the rest,
@@ -102,9 +111,9 @@ export const dueOrders = (
 export const listOrders = (
   reader: Reader,
   { first, limit }: { first: readonly string[]; limit: number },
-): Promise<Pick<StoredOrder, 'names' | 'fault' | 'nextAt'>[]> =>
+): Promise<Pick<StoredOrder, 'names' | 'url' | 'fault' | 'nextAt'>[]> =>
   reader.all(sql`
-    SELECT names, fault, next_at AS "nextAt" FROM certificate_order
+    SELECT names, url, fault, next_at AS "nextAt" FROM certificate_order
     ORDER BY CASE WHEN names IN ${sqlList(first)} THEN 0 ELSE 1 END, next_at, names LIMIT ${limit}`)
 
 export async function countOrders(reader: Reader): Promise<number> {
@@ -148,6 +157,30 @@ export async function ordersPlacedSince(reader: Reader, since: Millis): Promise<
   return Number(row?.count ?? 0)
 }
 
-/** Whether the authority has asked, in answer to any order, that none be placed yet. */
-export const arePlacingsLimited = async (reader: Reader, now: Millis): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM certificate_order WHERE limited = 1 AND next_at > ${now} LIMIT 1`)) !== null
+/** Returns the orders in answer to which the authority has asked that none be placed yet. */
+export const limitedOrders = (reader: Reader, now: Millis): Promise<Pick<StoredOrder, 'names' | 'renews'>[]> =>
+  reader.all(sql`SELECT names, ${renews} FROM certificate_order o WHERE limited = 1 AND next_at > ${now}`)
+
+interface NameOrder {
+  did: Did
+  names: string
+  now: Millis
+}
+
+/** Note that an account causes the first order for a name. Returns 0 if it caused `max` of them since a time. */
+export const insertNameOrder = (
+  tx: Tx,
+  { did, names, now }: NameOrder,
+  { since, max }: { since: Millis; max: number },
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO name_order (did, names, ordered_at)
+    SELECT ${did}, ${names}, CAST(${now} AS BIGINT) WHERE ${max} > (
+      SELECT count(*) FROM name_order WHERE did = ${did} AND names <> ${names} AND ordered_at > ${since})
+    ON CONFLICT (did, names) DO UPDATE SET ordered_at = excluded.ordered_at`)
+
+export const deleteNameOrders = (writer: Writer, until: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM name_order WHERE ordered_at <= ${until}`)
+
+export const deleteNameOrdersOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM name_order WHERE did = ${did}`)

@@ -3,6 +3,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { certificatesOf } from '../../../platform/network/certificate-shelf.ts'
 import { acmeSweep } from './acme-sweep.ts'
 import { certificatesRoute, earliestEnd } from './certificate-report.ts'
+import { deleteNameOrdersOf } from './certificate-store.ts'
 import { firstCertificateStep } from './first-certificate-step.ts'
 import { serveFiles, watchFiles } from './certificate-files.ts'
 
@@ -17,6 +18,9 @@ export const certificates: Feature = {
   routes: [certificatesRoute],
   sweeps: [acmeSweep],
   steps: [firstCertificateStep],
+  async forgetAccount(_, tx, did) {
+    await deleteNameOrdersOf(tx, did)
+  },
   async prepare(ctx) {
     if (ctx.config.tls.mode === 'off') return
     ctx.metrics.gauge(

@@ -39,7 +39,9 @@ export const firstCertificateStep: StepKind<Progress> = {
     if (ctx.config.tls.mode !== 'acme') return
     const all = names.split(' ')
     if (!certificatesOf(ctx).served.some((served) => served.names.includes(all[0]!))) return waitForService(ctx, names)
-    const page = names.includes('*') ? await activeHandlesAfter(ctx.db, after, PAGE_HANDLES) : all
+    const page = names.includes('*')
+      ? (await activeHandlesAfter(ctx.db, after, PAGE_HANDLES)).map(({ handle }) => handle)
+      : all
     const isLast = !names.includes('*') || page.length < PAGE_HANDLES
     await ctx.db.transaction(async (tx) => {
       if (!(await end(tx))) return

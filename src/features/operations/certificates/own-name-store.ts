@@ -2,16 +2,19 @@
 import { sql, type Reader } from '../../../platform/database/database.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 
+export interface HeldHandle {
+  handle: Handle
+  did: Did
+}
+
 /** Returns handles of active accounts after one in their order, or the first ones after an empty text. */
-export const activeHandlesAfter = async (reader: Reader, after: string, limit: number): Promise<Handle[]> =>
-  (
-    await reader.all<{ handle: Handle }>(sql`
-      SELECT handle FROM account WHERE handle > ${after} AND deactivated_at IS NULL AND takedown_ref IS NULL
-      UNION ALL
-      SELECT f.handle FROM further_handle f JOIN account a ON a.did = f.did
-      WHERE f.handle > ${after} AND a.deactivated_at IS NULL AND a.takedown_ref IS NULL
-      ORDER BY handle LIMIT ${limit}`)
-  ).map(({ handle }) => handle)
+export const activeHandlesAfter = (reader: Reader, after: string, limit: number): Promise<HeldHandle[]> =>
+  reader.all(sql`
+    SELECT handle, did FROM account WHERE handle > ${after} AND deactivated_at IS NULL AND takedown_ref IS NULL
+    UNION ALL
+    SELECT f.handle, f.did FROM further_handle f JOIN account a ON a.did = f.did
+    WHERE f.handle > ${after} AND a.deactivated_at IS NULL AND a.takedown_ref IS NULL
+    ORDER BY handle LIMIT ${limit}`)
 
 /** Returns hosted identities of active accounts after one in their order, or the first ones after an empty text. */
 export const hostedDidsAfter = async (reader: Reader, after: string, limit: number): Promise<Did[]> =>

@@ -3,6 +3,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import { covers } from '../../../platform/network/certificate-shelf.ts'
 import { didWebUrl } from '../../../protocol/did-document.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import { servedDomain } from '../../../protocol/handle-policy.ts'
 import { activeHandlesAfter, hostedDidsAfter } from './own-name-store.ts'
 
@@ -10,6 +11,12 @@ const PAGE = 500
 
 /** A certificate to have: its names, with spaces between. */
 export type WantedNames = string
+
+export interface Wanted {
+  names: WantedNames
+  /** Of the account whose name it is; null for those of the service itself. */
+  did: Did | null
+}
 
 /** Whether names are proven by records in DNS, as a wildcard is, and as all are without `tls.http_port`. */
 export const needsRecords = (names: WantedNames, { tls }: Config): boolean => names.includes('*') || tls.httpPort === 0
@@ -33,26 +40,34 @@ export function delegatedNames(config: Config): string[] {
 }
 
 /** Yields all wanted certificates, in pages: those of the service first. */
-export async function* wantedCertificates(ctx: Context): AsyncGenerator<WantedNames[]> {
-  const standing = standingCertificates(ctx.config)
-  yield standing
+export async function* wantedCertificates(ctx: Context): AsyncGenerator<Wanted[]> {
+  yield standingCertificates(ctx.config).map((names) => ({ names, did: null }))
   const { availableUserDomains: domains, tls } = ctx.config
   if (tls.httpPort === 0) return
   if (tls.acmeChallenge === 'http-01')
-    for await (const handles of pagesOf((after) => activeHandlesAfter(ctx.db, after, PAGE)))
-      yield handles.filter((handle) => servedDomain(handle, domains) !== null)
-  for await (const dids of pagesOf((after) => hostedDidsAfter(ctx.db, after, PAGE)))
+    for await (const held of pagesOf(
+      (after) => activeHandlesAfter(ctx.db, after, PAGE),
+      ({ handle }) => handle,
+    ))
+      yield held.flatMap(({ handle, did }) => (servedDomain(handle, domains) === null ? [] : [{ names: handle, did }]))
+  for await (const dids of pagesOf(
+    (after) => hostedDidsAfter(ctx.db, after, PAGE),
+    (did) => did,
+  ))
     yield dids.flatMap((did) => {
       const host = didWebUrl(did)?.host ?? ''
-      return host === '' || host.includes(':') ? [] : [host]
+      return host === '' || host.includes(':') ? [] : [{ names: host, did }]
     })
 }
 
-async function* pagesOf<Item extends string>(read: (after: string) => Promise<Item[]>): AsyncGenerator<Item[]> {
+async function* pagesOf<Item>(
+  read: (after: string) => Promise<Item[]>,
+  keyOf: (item: Item) => string,
+): AsyncGenerator<Item[]> {
   for (let after = ''; ;) {
     const items = await read(after)
     yield items
     if (items.length < PAGE) return
-    after = items.at(-1)!
+    after = keyOf(items.at(-1)!)
   }
 }
