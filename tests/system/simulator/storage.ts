@@ -170,7 +170,8 @@ export class Storage {
   prepared(text: string): Statement {
     const known = this.#statements.get(text)
     if (known !== undefined) return known
-    const statement = this.db.prepare(text)
+    // SQLite prepares a statement again whenever another value is bound to a bare parameter of some conditions.
+    const statement = this.db.prepare(text.replace(/\?(?=\d)/g, '+?'))
     this.#statements.set(text, statement)
     return statement
   }
