@@ -59,6 +59,11 @@ export async function charge(exchange: Exchange, what: LimitName | Charge): Prom
   applyLimit(exchange, await limits.chargeShared(...charges))
 }
 
+/** Charge for what has already been done, whose cost was not known before. Refuses nothing. */
+export function chargeAfterwards(exchange: Exchange, what: Charge): void {
+  applyLimit(exchange, exchange.ctx.limits.spend(what))
+}
+
 /**
  * Charge a guess before it is judged, so that guesses that come at once cannot exceed the limit. Says nothing to the
  * client while there are points left. Rejects with `RateLimitExceeded`. Returns what takes the point back if the guess

@@ -942,7 +942,7 @@ export const declared = {
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),
     writePointsHourly: field(integer(), {
       default: 5000,
-      doc: 'Write points per account and hour. A create costs 3, an update 2, a delete 1.',
+      doc: 'Write points per account and hour. A create costs 3, an update 2, a delete 1, and a commit at least one for each 32 KiB of its event.',
     }),
     writePointsDaily: field(integer(), { default: 35_000, doc: 'Write points per account and day.' }),
   }),

@@ -40,6 +40,11 @@ const PARTS_OF_PROVIDER = 10
 
 /** Points that each write of a record takes from the account's budget (`repoWrite`), public or not. */
 export const writePoints = { create: 3, update: 2, put: 2, delete: 1 } as const
+/**
+ * Bytes of an event that one of these points pays for. Without it, record keys that are chosen for it would make events
+ * of two megabytes out of small writes.
+ */
+export const POINT_BYTES = 32 * 1024
 
 /** Keys kept per rule; the oldest are dropped first. */
 const MAX_KEYS = 100_000
@@ -328,6 +333,16 @@ export class Limits {
     for (const { name, rule, key, window, cost, isGranted } of outcomes)
       if (isGranted) shared.giveBack(ruleName(name, rule), key, window, cost)
     return null
+  }
+
+  /** Take the points of what has already been done: as many as are left. Returns the state as `charge` does. */
+  spend(charge: Charge): LimitState | null {
+    const now = this.clock.monotonic()
+    const windows = this.#windowsOf([charge], now)
+    if (windows.length === 0) return null
+    for (const entry of windows)
+      this.#take({ ...entry, cost: Math.min(entry.cost, Math.max(0, entry.limit - entry.window.used)) })
+    return windows.map((entry) => stateOf(entry, true, now)).reduce(tighter)
   }
 
   /** Where there are points, but more than the share of this node are wanted. */

@@ -77,6 +77,8 @@ export interface CommitMeta {
   cid: Cid
   rev: Tid
   ops: BuiltCommit['ops']
+  /** Length of the archive in its event. */
+  eventBytes: number
 }
 
 /**
@@ -150,7 +152,7 @@ export async function applyCommit(
   const [first] = stored
   if (countsPages && stored.length === 1 && isNewest(first!.path, head.rev))
     await makeRoom(tx, head.id, rev, { path: first!.path, value: first!.record.bytes }, unlisted)
-  return { cid: built.commit.cid, rev, ops: built.ops }
+  return { cid: built.commit.cid, rev, ops: built.ops, eventBytes: built.car.length }
 }
 
 /** Whether a record key is a TID that was made after a commit, as those of most new records are. */

@@ -1,9 +1,10 @@
 /** Methods of `com.atproto.repo` that change records. */
 import { invalidRequest, isStorageOutage } from '../../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
+import { chargeAfterwards } from '../../../http/limiting.ts'
 import { MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
-import { writePoints } from '../../../platform/running/limits.ts'
+import { POINT_BYTES, writePoints } from '../../../platform/running/limits.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import type { CommitMeta } from './commit-writer.ts'
@@ -40,11 +41,24 @@ async function write(
   const { ctx, caller } = call
   try {
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
-    return await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
+    const outcome = await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
+    if (outcome.commit !== null) chargeBytes(call, input.writes, outcome.commit)
+    return outcome
   } catch (error) {
     if (!isStorageOutage(error)) await call.revalidate(ctx.db)
     throw error
   }
+}
+
+/** Charges the bytes of the event for which the points of its writes do not pay. */
+function chargeBytes(
+  call: Exchange & { caller: AccessCaller },
+  writes: WriteInput['writes'],
+  { eventBytes }: CommitMeta,
+): void {
+  const paid = writes.reduce((points, { action }) => points + writePoints[action], 0)
+  const cost = Math.ceil(eventBytes / POINT_BYTES) - paid
+  if (cost > 0) chargeAfterwards(call, { name: 'repoWrite', key: call.caller.did, cost })
 }
 
 const metaOf = (commit: CommitMeta | null) =>
