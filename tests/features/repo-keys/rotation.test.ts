@@ -532,6 +532,29 @@ test('whoever else signs, waits as well: activation, and an import', async () =>
   expect(await verifiedRecords(alice)).toBe(1)
 })
 
+test('an import waits for a key that the identity names already, and the account not yet', async () => {
+  await write(alice, 'before')
+  const archive = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${alice.account.did}`).then((answer) =>
+    answer.arrayBuffer(),
+  )
+  await write(alice, 'not in the archive')
+  const staged = await stagedKey(alice)
+  const operation = await publishing(alice, staged)
+  oneOperation('answer lost', 'question lost')
+  expect((await complete(alice, operation)).status).toBe(502)
+  line.fate = () => 'answered'
+  expect(await namedKey(alice)).toBe(staged)
+  expect(await isHeld(alice)).toBe(true)
+  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    headers: { ...bearer(alice.account.accessJwt), 'content-type': 'application/vnd.ipld.car' },
+    body: archive,
+  })
+  expect(imported.status).toBe(200)
+  expect(await isHeld(alice)).toBe(false)
+  expect(await verifiedRecords(alice)).toBe(1)
+})
+
 test('an account that is deleted while the directory takes its operation is not spoken of again', async () => {
   const events = new Subscriber(pds.url)
   await events.opened

@@ -18,11 +18,17 @@ import type { Block } from '../../../protocol/car.ts'
 import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../../protocol/commit.ts'
 import { publishedSigningKey } from '../../../protocol/did-document.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
-import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
+import { formatDidKey, parseDidKey, type PublicKey } from '../../../protocol/keys.ts'
 import { tidMicros } from '../../../protocol/tid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { announceIn, revalidate, type By } from '../../identity/account-events/account-events.ts'
-import { settledKeyOf, settledTransaction, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
+import {
+  isSigningHeld,
+  onceSettled,
+  settledKeyOf,
+  settledTransaction,
+  SigningHeld,
+} from '../../identity/account-keys/account-keys.ts'
 import { quotaOf, refuseRecords } from '../../identity/quotas/quotas.ts'
 import { replaceBlobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -71,7 +77,7 @@ const places = perContext(() => ({
  * Refuses with `InvalidRequest` an archive that is malformed or signed by another key, `Forbidden` another account's
  * repository, `PayloadTooLarge` one with more records than the quota or too many references to blobs, `Conflict` if the
  * repository changed meanwhile, `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports
- * run, or the disk has no room.
+ * run, the disk has no room, or the key of the account is being replaced.
  */
 export async function importRepo(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ctx } = by
@@ -100,6 +106,8 @@ const tooManyReferences = () =>
 
 async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ctx } = by
+  // The key that is awaited signs the present head, too.
+  if (await isSigningHeld(ctx.db, did)) await onceSettled(ctx, did, new SigningHeld())
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
   const imported = await arriving.run(clientHere(), () =>
@@ -152,18 +160,23 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
 
 /**
  * Accepts a commit signed by the key of the DID document, or any commit if that key is already ours: then the old key
- * is unknown.
+ * is unknown. Throws `SigningHeld` if the document may name a key that the account does not have yet.
  */
 async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<void> {
-  const resolution = await documentOfAccount(ctx, did)
-  const stated = resolution.ok ? publishedSigningKey(resolution.document) : null
-  const key = stated === null ? null : parseDidKey(stated)
+  const key = await statedKey(ctx, did)
   if (key !== null && verifyCommit(commit, key)) return
-  const own = await signingKeyOf(ctx, ctx.db, did)
-  if (key !== null && own !== null && stated !== formatDidKey(own.publicKey)) {
+  const own = await settledKeyOf(ctx, ctx.db, did)
+  if (key !== null && own !== null && formatDidKey(key) !== formatDidKey(own.publicKey)) {
     throw invalidRequest('The commit is not signed by the key of the DID document')
   }
   ctx.log.warn('imported a commit signed with an unknown earlier key', { did, rev: commit.rev })
+}
+
+/** The signing key that the current DID document names; null if there is none that can be read. */
+async function statedKey(ctx: Context, did: Did): Promise<PublicKey | null> {
+  const resolution = await documentOfAccount(ctx, did)
+  const stated = resolution.ok ? publishedSigningKey(resolution.document) : null
+  return stated === null ? null : parseDidKey(stated)
 }
 
 const bytesOf = (blocks: readonly Pick<Block, 'bytes'>[]): number =>
