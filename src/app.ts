@@ -30,6 +30,7 @@ import { LoopWatch } from './platform/running/loop-watch.ts'
 import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
+import { BUSY_SHARE } from './base/pace.ts'
 import { perList } from './base/per-list.ts'
 import { Signal } from './base/signal.ts'
 import type { Cluster } from './platform/database/database.ts'
@@ -47,7 +48,7 @@ const STOP_GRACE_MILLIS = 30_000
 
 /** Dependencies that a test may replace. */
 export type Overrides = Partial<
-  Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc' | 'passwordCost' | 'origins'>
+  Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc' | 'passwordCost' | 'busyShare' | 'origins'>
 > & {
   listen?: typeof listen
   strictTransactions?: boolean
@@ -274,6 +275,7 @@ async function openContext(
     db,
     vault: await openVault(db, config),
     passwordCost: overrides.passwordCost ?? standardPasswordCost,
+    busyShare: overrides.busyShare ?? BUSY_SHARE,
     ...openNetwork(config, overrides, { clock, log, db }),
     limits,
     background,

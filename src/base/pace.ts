@@ -20,7 +20,7 @@ export function paceOf(bytesPerSec: number, stopping: AbortSignal): Pace {
 }
 
 /** Share of time that throttled work may occupy the event loop. */
-const BUSY_SHARE = 0.1
+export const BUSY_SHARE = 0.1
 const MAX_REST_MILLIS = 1000
 
 /**
@@ -32,7 +32,7 @@ export type Throttle = <T>(work: () => Promise<T>) => Promise<T>
 /** For work that someone waits for. */
 export const unthrottled: Throttle = (work) => work()
 
-export function throttle(stopping: AbortSignal): Throttle {
+export function throttle(stopping: AbortSignal, busyShare = BUSY_SHARE): Throttle {
   let owedMillis = 0
   return async (work) => {
     stopping.throwIfAborted()
@@ -44,7 +44,7 @@ export function throttle(stopping: AbortSignal): Throttle {
     try {
       return await work()
     } finally {
-      owedMillis += (performance.now() - started) * (1 / BUSY_SHARE - 1)
+      owedMillis += (performance.now() - started) * (1 / busyShare - 1)
     }
   }
 }

@@ -40,6 +40,8 @@ export interface Context {
   readonly vault: Vault
   /** What hashes of new passwords cost. */
   readonly passwordCost: Argon2Cost
+  /** Share of time that sweeps may occupy the event loop. */
+  readonly busyShare: number
   readonly mailer: Mailer
   readonly resolver: Resolver
   /** For requests whose target a stranger chose. */

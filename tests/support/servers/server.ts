@@ -98,6 +98,7 @@ export async function startServerOn(
             strictTransactions: true,
             stopGraceMillis: 2000,
             passwordCost: cheapPasswords,
+            busyShare: 1,
             ...overrides,
             ...more,
           },

@@ -51,7 +51,7 @@ export const gcSweep: Sweep = {
     const pass: Pass = {
       ctx,
       stopping,
-      throttled: throttle(stopping),
+      throttled: throttle(stopping, ctx.busyShare),
       startedAt,
       until,
       reconciled: new BoundedCache(MAX_REMEMBERED_ACCOUNTS),

@@ -28,7 +28,7 @@ export const spaceSweep: Sweep = {
   destructive: true,
   intervalSecs: () => INTERVAL_SECS,
   async run(ctx, stopping) {
-    const throttled = throttle(stopping)
+    const throttled = throttle(stopping, ctx.busyShare)
     const report = { rows: 0, repos: 0 }
     const deleteAll = async (deleteSome: (tx: Tx) => Promise<number>) => {
       for (let deleted = ROWS; deleted >= ROWS; report.rows += deleted)

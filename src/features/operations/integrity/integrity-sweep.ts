@@ -63,7 +63,7 @@ export const integritySweep: Sweep = {
     const debts = debtsOf(ctx)
     const allowedMillis = (PASS_SECS * 1000 * config.integrity.cpuPercent) / 100
     // A large repository that is always written to leaves half of the time to the others.
-    const urgent = new Budget(debts.urgent, allowedMillis / 2, stopping)
+    const urgent = new Budget(debts.urgent, allowedMillis / 2, ctx, stopping)
     const report = { repos: 0, damaged: 0 }
     const check = async (did: Did, budget: Budget) => {
       report.repos++
@@ -79,12 +79,12 @@ export const integritySweep: Sweep = {
     asked.at = clock.now()
     for (const did of new Set([...written.dids, ...faulty, ...damaged])) if (!urgent.isSpent) await check(did, urgent)
     round.seq = written.seq
-    const log = new Budget(debts.log, allowedMillis / 4, stopping)
+    const log = new Budget(debts.log, allowedMillis / 4, ctx, stopping)
     const used = (budget: Budget, share: number) => Math.min(budget.owedMillis, allowedMillis * share)
     let regular: Budget | null = null
     try {
       await checkLog(ctx, round, log)
-      regular = new Budget(debts.round, allowedMillis - used(urgent, 1 / 2) - used(log, 1 / 4), stopping)
+      regular = new Budget(debts.round, allowedMillis - used(urgent, 1 / 2) - used(log, 1 / 4), ctx, stopping)
       await continueRound(ctx, round, regular, check)
       return report
     } finally {
@@ -150,9 +150,10 @@ class Budget {
   constructor(
     readonly debt: { millis: number },
     readonly allowedMillis: number,
+    { busyShare }: Context,
     stopping: AbortSignal,
   ) {
-    const slowed = throttle(stopping)
+    const slowed = throttle(stopping, busyShare)
     this.throttled = (work) =>
       slowed(async () => {
         const began = performance.now()
