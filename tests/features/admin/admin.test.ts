@@ -98,7 +98,7 @@ test('flagged accounts come first on all pages, of whatever size', async () => {
 })
 
 test('of many blobs the health report counts again after ten minutes, and of few each time', async () => {
-  await using own = await startPds({ rateLimit: { enabled: false } })
+  await using own = await startPds({ rateLimit: { enabled: false } }, { alone: 'each node keeps what it has counted' })
   const alice = await createAccount(own, 'alice')
   const plant = (from: number, count: number, did = alice.did) =>
     own.plant(

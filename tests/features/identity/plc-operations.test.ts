@@ -10,6 +10,7 @@ import { request } from '../../support/clients/http.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { seedAccount, type SeededAccount } from '../../support/clients/seed-account.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 import { setUp } from '../../support/set-up.ts'
 
@@ -23,6 +24,8 @@ const { pds } = useWorld({ config: { recoveryDidKey: ownerKey } })
 beforeAll(async () => {
   serverKey = formatDidKey((await serverRotationKey(pds.ctx)).publicKey)
   alice = await seedAccount(pds, 'alice', { rotationKeys: [ownerKey] })
+  // Codes to an address that is not confirmed are limited.
+  await pds.damage('account', { did: alice.did }, { email_confirmed_at: 1 })
 })
 const events = setUp(() => Subscriber.open(pds.url))
 
@@ -323,6 +326,7 @@ test('where the service holds no rotation key it signs nothing', async () => {
 })
 
 test('an account that is deleted while the directory takes its operation is not spoken of again', async () => {
+  using _ = atOneNode(pds, 'the directory of that node is replaced')
   const leaving = await seedAccount(pds, 'leaving')
   const { plc } = pds.ctx
   const last = (await plc.lastOperation(leaving.did))!

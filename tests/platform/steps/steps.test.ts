@@ -274,7 +274,10 @@ test('a mail that is slow keeps only whoever waits for it, and no longer than it
 test('a crawler that is away is asked again when it is back, with no event in between', async () => {
   await using crawler = startCrawler()
   crawler.statuses.push(503, 503, 503, 503, 503, 503)
-  await using pds = await startPds({ crawlers: { urls: [crawler.url] }, publicUrl: 'https://pds.example.com' })
+  await using pds = await startPds(
+    { crawlers: { urls: [crawler.url] }, publicUrl: 'https://pds.example.com' },
+    { alone: 'a node knows what it has asked itself' },
+  )
   await crawler.until(3)
   const waiting = async () =>
     pds.ctx.steps.summaries().then((kinds) => kinds.find(({ kind }) => kind === 'crawl')!.waiting)
