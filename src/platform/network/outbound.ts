@@ -7,9 +7,9 @@
  * addresses are public unicast addresses, and connects to an address that it has checked. The name is kept for `Host`
  * and the certificate. So a name that changes its address between check and use (DNS rebinding) gains nothing.
  *
- * Redirects are followed only if the caller asks for it, and each hop is checked like the first. Time and size are
- * bounded. Bodies are decoded here piece by piece. The runtime would decode everything that has arrived at once, and a
- * kilobyte may decompress to gigabytes.
+ * Redirects are followed only if the caller asks for it, and each hop is checked like the first. Time, size and the
+ * number of requests at a time (`outbound-places.ts`) are bounded. Bodies are decoded here piece by piece. The runtime
+ * would decode everything that has arrived at once, and a kilobyte may decompress to gigabytes.
  *
  * Development and tests also permit loopback addresses, and plain http to them, and nothing else.
  */
@@ -17,6 +17,7 @@ import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../../
 import { resumed } from '../running/request-scope.ts'
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 import { certificateWords, type ClockComparison } from './clock-comparison.ts'
+import { OutboundPlaces } from './outbound-places.ts'
 import { LookupsFull, type Resolver } from './resolver.ts'
 
 export type OutboundFault =
@@ -98,6 +99,9 @@ export interface OutboundOptions {
   comparison?: ClockComparison
 }
 
+/** Requests at a time, by reach. Together with those to a bucket, no more than the runtime makes. */
+const maxAtOnce = { public: 64, loopback: 64, anywhere: 128 } as const satisfies Record<Reach, number>
+
 const defaults = {
   method: 'GET',
   headersTimeoutMillis: 10_000,
@@ -116,14 +120,15 @@ const bodylessStatuses = new Set([101, 204, 205, 304])
 const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNREFUSED'])
 
 export function createOutbound(options: OutboundOptions): Outbound {
+  const places = new OutboundPlaces(maxAtOnce[options.reach])
   return {
     async fetch(url, given) {
       const request = { ...defaults, ...given }
       request.signal?.throwIfAborted()
-      const life = new Life(request.signal)
+      const life = new Life(request.signal, places)
       try {
         life.atMost(request.headersTimeoutMillis)
-        const response = await follow(options, url, request, life.signal)
+        const response = await follow(options, url, request, life)
         const bounded = await boundedResponse(response, request, life)
         resumed()
         return bounded
@@ -135,57 +140,72 @@ export function createOutbound(options: OutboundOptions): Outbound {
   }
 }
 
-/** A request under way: aborted with the signal of its caller, or if it takes too long. */
+/**
+ * A request under way: aborted with the signal of its caller, if it takes too long, or if others need its place. The
+ * place is given back as soon as it is over.
+ */
 class Life implements EventListenerObject {
   readonly #abort = new AbortController()
   readonly signal = this.#abort.signal
   #timer: ReturnType<typeof setTimeout> | undefined
+  #leave: (() => void) | null = null
 
-  constructor(readonly caller: AbortSignal | undefined) {
+  constructor(
+    readonly caller: AbortSignal | undefined,
+    readonly places: OutboundPlaces,
+  ) {
     caller?.addEventListener('abort', this, { once: true })
   }
 
   handleEvent(): void {
-    this.#abort.abort(this.caller!.reason)
+    this.#stop(this.caller!.reason)
+  }
+
+  #stop(reason: unknown): void {
+    this.#abort.abort(reason)
+    this.end()
+  }
+
+  /** Wait for a place, unless there is one already. Throws as `OutboundPlaces.enter` does. */
+  async enter(): Promise<void> {
+    if (this.#leave !== null) return
+    const cut = () => this.#stop(new OutboundError('timeout', 'other requests needed its place'))
+    const leave = await this.places.enter(this.signal, cut)
+    this.#leave = leave
+    if (this.signal.aborted) this.end()
   }
 
   /** From now on. */
   atMost(millis: number): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(
-      () => this.#abort.abort(new OutboundError('timeout', `no response within ${millis} ms`)),
-      millis,
-    )
+    this.#timer = setTimeout(() => this.#stop(new OutboundError('timeout', `no response within ${millis} ms`)), millis)
   }
 
   end(): void {
     clearTimeout(this.#timer)
     this.caller?.removeEventListener('abort', this)
+    this.#leave?.()
+    this.#leave = null
   }
 }
 
 type BoundedRequest = OutboundRequest & typeof defaults
 
-function follow(
-  options: OutboundOptions,
-  start: string | URL,
-  request: BoundedRequest,
-  signal: AbortSignal,
-): Promise<Response> {
+function follow(options: OutboundOptions, start: string | URL, request: BoundedRequest, life: Life): Promise<Response> {
   const target = parseTarget(start)
   const followsRedirects = request.maxRedirects > 0 && (request.method === 'GET' || request.method === 'HEAD')
-  return followsRedirects ? redirected(options, target, request, signal) : connect(options, target, request, signal)
+  return followsRedirects ? redirected(options, target, request, life) : connect(options, target, request, life)
 }
 
 async function redirected(
   options: OutboundOptions,
   start: URL,
   request: BoundedRequest,
-  signal: AbortSignal,
+  life: Life,
 ): Promise<Response> {
   let target = start
   for (let hops = 0; ; hops++) {
-    const response = await connect(options, target, request, signal)
+    const response = await connect(options, target, request, life)
     const location = response.headers.get('location')
     if (!redirectStatuses.has(response.status) || location === null) return response
     await response.body?.cancel()
@@ -203,18 +223,17 @@ function parseTarget(text: string | URL, base?: URL): URL {
   return target
 }
 
-async function connect(
-  options: OutboundOptions,
-  target: URL,
-  request: BoundedRequest,
-  signal: AbortSignal,
-): Promise<Response> {
+async function connect(options: OutboundOptions, target: URL, request: BoundedRequest, life: Life): Promise<Response> {
+  const { signal } = life
   const { hostname } = target
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
   const isAddress = isIpAddress(host)
   const known = isAddress ? [host] : request.fresh ? null : options.resolver.known?.(host)
   const addresses = known ?? (await resolve(options.resolver, host, request.fresh, signal))
   requirePermitted(options, target, addresses, isAddress)
+  // Only now: a name whose servers are silent takes no place.
+  await life.enter()
+  signal.throwIfAborted()
   const last = Math.min(addresses.length, MAX_ADDRESSES_TRIED) - 1
   for (const [index, address] of addresses.entries()) {
     try {
