@@ -190,7 +190,8 @@ function useBrowser(): (options?: BrowserContextOptions) => Promise<Page> {
     browser.catch(() => null)
   })
   afterEach(async () => {
-    for (const page of opened.splice(0)) await page.context().close()
+    const { leavePage } = await clients
+    await Promise.all(opened.splice(0).map(leavePage))
   })
   afterAll(async () => (await browser)?.close())
   return async (options) => {

@@ -33,7 +33,10 @@ export const openBrowser = (): Promise<Browser> => (launched ??= launchShared())
 async function launchShared(): Promise<Browser> {
   const browser = await launch()
   return Object.assign(browser, {
-    close: async () => void (await Promise.all(browser.contexts().map((context) => context.close()))),
+    async close() {
+      const kept = new Set(idle.map((page) => page.context()))
+      await Promise.all(browser.contexts().map((context) => (kept.has(context) ? null : context.close())))
+    },
   })
 }
 
@@ -62,15 +65,55 @@ async function openPackaged(): Promise<Browser> {
 export const PHONE = { width: 375, height: 812 }
 export const DESKTOP = { width: 1280, height: 900 }
 
+/** Pages that were given back. A process and a profile for another one cost ten times what it takes to empty one. */
+const idle: Page[] = []
+/** Pages that can be emptied: without options, and so without scripts that could keep anything. */
+const plain = new WeakSet<Page>()
+
 /** A page in a browser of its own: no cookies of others, no scripts unless asked for. */
-export async function freshPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({
-    viewport: PHONE,
-    reducedMotion: 'reduce',
-    javaScriptEnabled: false,
-    ...options,
-  })
-  return context.newPage()
+export async function freshPage(
+  browser: Browser,
+  { viewport = PHONE, ...options }: BrowserContextOptions = {},
+): Promise<Page> {
+  const isPlain = Object.keys(options).length === 0
+  const kept = isPlain ? idle.pop() : undefined
+  if (kept !== undefined) {
+    if (viewport !== null) await kept.setViewportSize(viewport)
+    return kept
+  }
+  const context = await browser.newContext({ viewport, reducedMotion: 'reduce', javaScriptEnabled: false, ...options })
+  const page = await context.newPage()
+  if (isPlain) plain.add(page)
+  return page
+}
+
+/** Give a page back: it is emptied for whoever wants one next, or closed with its browser. */
+export async function leavePage(page: Page): Promise<void> {
+  const context = page.context()
+  if (!plain.has(page) || page.isClosed()) return context.close()
+  try {
+    await empty(page)
+    idle.push(page)
+  } catch {
+    // It has crashed, or has been sent elsewhere by somebody who did not wait.
+    await context.close()
+  }
+}
+
+async function empty(page: Page): Promise<void> {
+  const context = page.context()
+  for (const other of context.pages()) if (other !== page) await other.close()
+  for (const event of ['request', 'requestfinished', 'requestfailed', 'response', 'download', 'dialog'] as const)
+    page.removeAllListeners(event)
+  // Not by going to an empty page: between that and a page of the server, which isolates itself, processes change.
+  await page.evaluate('window.stop()')
+  await page.setContent('')
+  await Promise.all([
+    context.clearCookies(),
+    context.setOffline(false),
+    page.setExtraHTTPHeaders({}),
+    page.emulateMedia({ colorScheme: null }),
+  ])
 }
 
 /** Sign in to the account page with a password. `stays`: with the box ticked that keeps the session. */
