@@ -1,6 +1,8 @@
 /** Waits for what happens outside of the test, such as the end of a connection. */
 const MAX_MILLIS = 40_000
-const MAX_PAUSE_MILLIS = 10
+const MAX_PAUSE_MILLIS = 100
+/** Part of the time waited so far that may pass before the next look: a look may be a request to each of three nodes. */
+const PAUSE_SHARE = 0.05
 
 /**
  * Resolves when the condition holds. Fails if it does not hold in time. Looks often at first; `maxPauseMillis` 0 goes
@@ -10,10 +12,11 @@ export async function until(
   condition: () => boolean | Promise<boolean>,
   { maxPauseMillis = MAX_PAUSE_MILLIS, maxMillis = MAX_MILLIS } = {},
 ): Promise<void> {
-  const deadline = performance.now() + maxMillis
+  const began = performance.now()
   for (let tries = 0; !(await condition()); tries++) {
-    if (performance.now() > deadline) throw new Error(`waited in vain for: ${condition}`)
-    await Bun.sleep(Math.min(tries, maxPauseMillis))
+    const waited = performance.now() - began
+    if (waited > maxMillis) throw new Error(`waited in vain for: ${condition}`)
+    await Bun.sleep(Math.min(Math.max(Math.min(tries, 10), waited * PAUSE_SHARE), maxPauseMillis))
   }
 }
 

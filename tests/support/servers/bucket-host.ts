@@ -155,7 +155,7 @@ export async function startBucket(): Promise<BucketHost> {
     if (headers['x-amz-copy-source'] !== undefined) return
     const id = searchParams.get('uploadId')
     const path = id === null ? fileOf(keyOf(url)) : join(uploadsDir, id, searchParams.get('partNumber') ?? '')
-    await until(() => (statSync(path, { throwIfNoEntry: false })?.size ?? -1) >= size, { maxPauseMillis: 0 })
+    await until(() => (statSync(path, { throwIfNoEntry: false })?.size ?? -1) >= size, { maxPauseMillis: 1 })
   }
   const uploadsDir = join(dir, BUCKET, UPLOADS)
   const uploads = () => (existsSync(uploadsDir) ? readdirSync(uploadsDir) : [])
