@@ -21,7 +21,7 @@ import { png, Uploader } from './clients/uploader.ts'
 import { setUp } from './set-up.ts'
 import { giveRole } from './clients/role-holder.ts'
 import { unfold } from './page-checks.ts'
-import { useWorld } from './world.ts'
+import { useWorldOnFile } from './file-world.ts'
 
 /** A handle of 253 characters, in labels of 63. */
 const LONG_HANDLE = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.com`
@@ -119,7 +119,7 @@ export type OpenPage = (page: Page) => Promise<unknown>
 
 /** Starts a server for the tests of a file. Returns what opens each page in it. */
 export function usePageStates() {
-  const { pds, dns, web, freshPage } = useWorld({
+  const { pds, dns, web, freshPage } = useWorldOnFile({
     web: [APP_HOST],
     browser: true,
     config: {
