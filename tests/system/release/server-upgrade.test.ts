@@ -12,22 +12,20 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildExecutable } from '../../../build.ts'
 import { VERSION } from '../../../src/base/version.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { freePort } from '../../support/ports.ts'
-import { runProgram } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram } from '../../support/servers/program.ts'
 import { programOf, type ReleaseHost, startReleaseHost } from '../../support/servers/release-host.ts'
 import { superviseServer, type Supervisor } from '../../support/servers/supervisor.ts'
 import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-server-upgrade-'))
 /** What all versions are, except for the version that they say. */
-const built = [join(scratch, 'built')]
+const built = PROGRAM
 const executable = join(scratch, 'holdfast')
 const backups = join(scratch, 'backups')
 const numbers = migrations.map(({ number }) => number)
-const BUILD_MILLIS = 120_000
 
 let releases: ReleaseHost
 let env: Record<string, string>
@@ -36,7 +34,6 @@ let supervisor: Supervisor
 let restartsBefore: number
 
 beforeAll(async () => {
-  expect(await buildExecutable(built[0]!, null)).toBe(true)
   releases = startReleaseHost()
   env = {
     SERVICE_PORT: String(await freePort()),
@@ -45,7 +42,7 @@ beforeAll(async () => {
   }
   install()
   supervisor = await superviseServer(executable, env, scratch)
-}, BUILD_MILLIS)
+})
 afterAll(async () => {
   await Promise.all([supervisor, releases].map((each) => each[Symbol.asyncDispose]()))
   rmSync(scratch, { recursive: true, force: true })
