@@ -1,7 +1,7 @@
 /** Waits for what happens outside of the test, such as the end of a connection. */
 const MAX_MILLIS = 40_000
 const MAX_PAUSE_MILLIS = 100
-/** Part of the time waited so far that may pass before the next look: a look may be a request to each of three nodes. */
+/** Part of the time waited so far that passes before the next look, which may be a request to each of three nodes. */
 const PAUSE_SHARE = 0.05
 
 /**
