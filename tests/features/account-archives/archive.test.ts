@@ -185,6 +185,30 @@ async function archives(): Promise<[number, number]> {
   return [of('running'), of('straggling')]
 }
 
+test('an archive that a slow client is still taking ends with the session that asked for it', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
+  const dave = await createAccount(pds, 'dave')
+  const uploader = Uploader.at(pds, dave.did as Uploader['did'], dave.accessJwt)
+  await uploader.refer('org.example.album/self', await uploader.upload(randomBytes(LARGE_BYTES)))
+  const thief = await logIn(pds, dave, dave.password)
+  const [stolen, own] = [thief.accessJwt, dave.accessJwt].map((token, i) => {
+    const download = new SlowDownload(pds.url, PATH, `203.0.113.${i}`, bearer(token))
+    downloads.push(download)
+    return download
+  })
+  await until(async () => (await archives()).toString() === '0,2')
+  const ended = await request(`${pds.url}/xrpc/com.atproto.server.deleteSession`, {
+    method: 'POST',
+    headers: bearer(thief.refreshJwt),
+  })
+  expect(ended.status).toBe(200)
+  pds.clock.advance({ secs: 2 })
+  const { body, isWhole } = await stolen!.read()
+  expect(isWhole).toBe(false)
+  expect(body.length).toBeLessThan(LARGE_BYTES)
+  expect((await own!.read()).isWhole).toBe(true)
+})
+
 test('a client that reads nothing keeps nobody else waiting, gets all of it later, and leaves nothing behind', async () => {
   using _ = atOneNode(pds, 'each node counts for itself')
   const carol = await createAccount(pds, 'carol')

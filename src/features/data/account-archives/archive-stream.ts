@@ -9,7 +9,7 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { OneByOne } from '../../../base/one-by-one.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { serviceUnavailable } from '../../../http/errors.ts'
+import { refusalOf, serviceUnavailable } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -30,6 +30,8 @@ const archiveBounds: StreamBounds = {
 }
 /** A client that takes nothing for this long is disconnected. */
 const STALL_MILLIS = 10 * MINUTE_MILLIS
+/** How long a caller who was revalidated counts as valid. A slow client may take days. */
+const VALID_MILLIS = 1000
 
 const archiving = perContext(({ config }) => new StreamPlaces(config, archiveBounds))
 const turns = perContext(() => new OneByOne())
@@ -86,7 +88,10 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
   return new Response(null, { headers })
 }
 
-/** The archive as a stream, which gives everything back when it ends, or when its client is gone or too slow. */
+/**
+ * The archive as a stream, which gives everything back when it ends, or when its client is gone or too slow. It ends
+ * with the session that asked for it.
+ */
 function outgoing(
   exchange: Exchange,
   contents: Contents,
@@ -97,6 +102,13 @@ function outgoing(
   const gone = new AbortController()
   const pieces = archivePieces(ctx, contents, { made, gone: gone.signal })
   let stall: ReturnType<typeof setTimeout> | undefined
+  let validAt = ctx.clock.monotonic()
+  const revalidate = async () => {
+    const now = ctx.clock.monotonic()
+    if (now - validAt < VALID_MILLIS) return
+    validAt = now
+    await exchange.revalidate(ctx.db)
+  }
   const end = async () => {
     clearTimeout(stall)
     gone.abort()
@@ -121,6 +133,7 @@ function outgoing(
         stall?.refresh()
         exchange.mayIdle(true)
         try {
+          await revalidate()
           const { done, value } = await pieces.next()
           if (gone.signal.aborted) return
           if (!done) return controller.enqueue(value)
@@ -128,7 +141,7 @@ function outgoing(
           controller.close()
         } catch (error) {
           if (gone.signal.aborted) return
-          ctx.log.error('export aborted', { did: contents.account.did, error })
+          if (refusalOf(error) === null) ctx.log.error('export aborted', { did: contents.account.did, error })
           await end()
           controller.error(error)
         }
