@@ -13,6 +13,13 @@ export function isNear(address: string): boolean {
   return address === '::1' || /^fe[89ab]/.test(address) || /^f[cd]/.test(address)
 }
 
+/** Whether what a direct peer says of its clients is believed. `isDirect` as in `clientAddress`. */
+export function isProxy(peer: string, proxies: BlockList | null, isDirect = false): boolean {
+  const address = normalizeAddress(peer)
+  const isListed = proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
+  return isListed || (!isDirect && isNear(address))
+}
+
 /** Replaces the address of a client whose proxy does not reveal it. All such clients share one budget. */
 const UNKNOWN = 'unknown'
 
@@ -33,16 +40,15 @@ export function clientAddress(
   isDirect = false,
 ): string {
   const direct = normalizeAddress(peer)
-  const isProxy = (address: string) =>
-    (!isDirect && isNear(address)) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
-  if (!isProxy(direct)) return direct
+  const isTrusted = (address: string) => isProxy(address, proxies, isDirect)
+  if (!isTrusted(direct)) return direct
   const hops = headers.get('x-forwarded-for')?.split(',') ?? forwardedHops(headers.get('forwarded') ?? '')
   if (hops === null) return UNKNOWN
   for (const hop of hops.reverse()) {
     if (hop.trim() === '') continue // empty list elements are ignored: RFC 9110 section 5.6.1
     const address = hopAddress(hop.trim())
     if (address === null) return UNKNOWN
-    if (!isProxy(address)) return address
+    if (!isTrusted(address)) return address
   }
   return direct
 }

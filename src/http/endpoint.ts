@@ -29,6 +29,8 @@ export interface Exchange {
   readonly rawPath: string
   /** Address of the client behind any trusted proxies, without `::ffff:`; `unknown` if a proxy does not reveal it. */
   readonly ip: string
+  /** The host that the client asked for, as a trusted proxy states it; null if none does. */
+  readonly forwardedHost: string | null
   /** Whether the client is on this machine or a private network, as far as its address tells. */
   readonly isNear: boolean
   /** What limits know of the client: `address` is its /64 network for IPv6. */

@@ -2,7 +2,7 @@
 import { perContext, type Context } from '../platform/context.ts'
 import type { Client } from '../base/fair-queue.ts'
 import { RequestBody } from './body.ts'
-import { clientAddress, clientOf, isNear, proxyList } from './client-address.ts'
+import { clientAddress, clientOf, isNear, isProxy, proxyList } from './client-address.ts'
 import { chosenCoding } from './encoding.ts'
 import type { Common, Exchange } from './endpoint.ts'
 import type { Peer } from './peer.ts'
@@ -71,6 +71,13 @@ export class RequestExchange implements Exchange {
       proxiesOf(this.ctx),
       this.peer.isDirect,
     ))
+  }
+
+  get forwardedHost(): string | null {
+    const { peer, request, ctx } = this
+    const hosts = request.headers.get('x-forwarded-host')
+    if (hosts === null || !isProxy(peer.addressOf(request), proxiesOf(ctx), peer.isDirect)) return null
+    return hosts.split(',')[0]!.trim()
   }
 
   /** A direct connection may come through something that passes everyone's on from a private address. */

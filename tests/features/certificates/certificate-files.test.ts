@@ -143,6 +143,17 @@ test('a client cannot choose its address, although it is on a private network', 
   expect((await probe(pds.url)).body.address).toBe('203.0.113.9')
 })
 
+test('a client cannot choose for which handle it gets the proof, which no cache keeps', async () => {
+  const erin = await createAccount(pds, 'erin')
+  const proof = (url: string, headers: Record<string, string>) =>
+    request(`${url}/.well-known/atproto-did`, { ...trusted, headers })
+  const named = { 'x-forwarded-host': erin.handle }
+  expect(await proof(pds.secure, { host: 'other.test', ...named })).toMatchObject({ status: 404 })
+  const own = await proof(pds.secure, { host: erin.handle })
+  expect([own.body, own.headers.get('cache-control')]).toEqual([erin.did, 'no-store'])
+  expect((await proof(pds.url, named)).body).toBe(erin.did)
+})
+
 test('over encrypted connections nobody is near enough to read metrics without a credential', async () => {
   expect(await request(`${pds.secure}/metrics`, trusted)).toMatchObject({ status: 401 })
   expect(await request(`${pds.url}/metrics`)).toMatchObject({ status: 200 })

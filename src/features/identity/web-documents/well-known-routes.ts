@@ -4,7 +4,7 @@
  *
  * Source: did:web method specification, "Read (Resolve)"; atproto "Handle", "HTTPS well-known Method".
  */
-import { route } from '../../../http/endpoint.ts'
+import { route, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { parseHost, type Host } from '../../../http/host.ts'
 import { isOwnDid } from '../../../platform/configuration/service-names.ts'
@@ -18,8 +18,8 @@ import { isServedHandle } from '../identity/identity.ts'
 import { hostedDocument } from './web-documents.ts'
 
 /** Returns the host that the client requested, as the outermost proxy saw it. */
-const requestedHost = ({ headers }: Request): Host | null =>
-  parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
+const requestedHost = ({ request, forwardedHost }: Pick<Exchange, 'request' | 'forwardedHost'>): Host | null =>
+  parseHost(forwardedHost || request.headers.get('host') || '')
 
 /**
  * Returns the DID document of the service itself under its present or a former DID, as JSON. It names the endpoint and
@@ -36,8 +36,9 @@ function serverDocument({ config: { publicUrl } }: Context, did: Did): string {
 
 export const wellKnownRoutes = [
   route('GET', '/.well-known/did.json', {
-    async handler({ ctx, request }) {
-      const host = requestedHost(request)
+    async handler(call) {
+      const { ctx } = call
+      const host = requestedHost(call)
       const did = host && didWebOfHost(host.name + host.port)
       const document =
         did && isOwnDid(ctx.config, did) ? serverDocument(ctx, did) : did && (await hostedDocument(ctx, did))
@@ -51,11 +52,12 @@ export const wellKnownRoutes = [
     },
   }),
   route('GET', '/.well-known/atproto-did', {
-    async handler({ ctx, request }) {
-      const handle = parseHandle(requestedHost(request)?.name ?? '')
-      const account = handle && (await accountAt(ctx.db, handle))
+    async handler(call) {
+      const handle = parseHandle(requestedHost(call)?.name ?? '')
+      const account = handle && (await accountAt(call.ctx.db, handle))
       if (!account) throw new Refusal(404, 'NotFound', 'User not found')
-      return new Response(account.did, { headers: { 'Content-Type': 'text/plain' } })
+      // Not cached: a proxy that passes on what its clients say of the host would keep the proof of one for another.
+      return new Response(account.did, { headers: { 'Content-Type': 'text/plain', 'Cache-Control': 'no-store' } })
     },
   }),
   /** A reverse proxy calls this before it orders a certificate. */
