@@ -17,9 +17,9 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
 import type { DatabaseFiles } from './database-files.ts'
+import { PAGE_BYTES, PageList } from './page-list.ts'
 import type { Reader } from './sql.ts'
 
-export const PAGE_BYTES = 4096
 const HEADER_BYTES = 32
 const FRAME_HEADER_BYTES = 24
 /** Size of a frame: a page and its header. */
@@ -38,6 +38,14 @@ const INDEX_HEADER_BYTES = 136
 const FIRST_BLOCK_FRAMES = 4062
 const BACKFILL_AT = 96
 const WORD_BYTES = 4
+/** Frames are read this many at a time. Fewer take more calls, and more do not fit into the cache of a processor. */
+const RUN_FRAMES = 64
+/** Most memory that is kept for the next pages. Clearing new memory each time takes longer than reading them. */
+const MAX_KEPT_BYTES = 64 * 1024 ** 2
+/** It is kept unless less than this part of it was needed. */
+const LEAST_USE = 1 / 16
+/** Reading over a few frames that are not needed takes less time than another call. */
+const MAX_SKIPPED_FRAMES = 3
 
 /** A place in the log. */
 export interface LogPosition {
@@ -50,8 +58,8 @@ export interface LogPosition {
 
 /** Pages as of a commit. */
 export interface Pages {
-  /** By number; the first page is 1. */
-  pages: ReadonlyMap<number, Uint8Array>
+  /** As `PageList` has them. */
+  pages: Uint8Array<ArrayBuffer>
   /** Size of the database after the commit, in pages. */
   databasePages: number
   /** What follows it. */
@@ -84,8 +92,12 @@ export class LogFollower {
   #position: LogPosition = { salts: NO_LOG, frames: 0, checksum: '' }
   /** Frames of commits that are in the log. */
   #frames = 0
-  #pages = new Map<number, Uint8Array>()
+  /** What has been read since pages were last taken. */
+  #pages = new PageList()
   #databasePages = 0
+  /** For the pages that are read once others were taken. */
+  #memory: Uint8Array<ArrayBuffer> | undefined
+  readonly #run = new Uint8Array(RUN_FRAMES * FRAME_BYTES)
   readonly #word = Buffer.alloc(WORD_BYTES)
   /** Whether the log started over when it should not have: frames are missing. */
   isBroken = false
@@ -205,9 +217,16 @@ export class LogFollower {
   take(): Pages | null {
     this.#read()
     if (this.#pages.size === 0) return null
-    const taken = { pages: this.#pages, databasePages: this.#databasePages, position: this.#position }
-    this.#pages = new Map()
+    const taken = { pages: this.#pages.bytes, databasePages: this.#databasePages, position: this.#position }
+    this.#pages = new PageList(this.#memory)
+    this.#memory = undefined
     return taken
+  }
+
+  /** Pages that were taken are not needed any more. Others may overwrite them. */
+  giveBack({ pages: { buffer, byteLength } }: Pages): void {
+    const isUseful = buffer.byteLength <= MAX_KEPT_BYTES && byteLength >= buffer.byteLength * LEAST_USE
+    this.#memory = isUseful ? new Uint8Array(buffer) : undefined
   }
 
   close(): void {
@@ -223,10 +242,7 @@ export class LogFollower {
     const { frames: start, salts } = this.#position
     const end = this.#frames
     this.isBroken = this.#saltsNow() !== salts
-    /** The newest frame of each page. */
-    const newest = new Map<number, number>()
-    for (const [index, page] of this.#pageNumbers(start, end).entries()) newest.set(page, start + index)
-    for (const [page, frame] of newest) this.#readPage(page, frame)
+    this.#readPages(this.#pageNumbers(start, end), start)
     const last = this.#frameHeader(end)
     this.#databasePages = last.readUInt32BE(WORD_BYTES)
     // The last frame of a commit says how large the database is.
@@ -234,11 +250,30 @@ export class LogFollower {
     this.#position = { salts, frames: end, checksum: checksumIn(last) }
   }
 
-  /** The content of a page, from a frame, counted from 0. */
-  #readPage(page: number, frame: number): void {
-    let content = this.#pages.get(page)
-    if (content === undefined) this.#pages.set(page, (content = new Uint8Array(PAGE_BYTES)))
-    if (readAt(this.#log, content, frameAt(frame) + FRAME_HEADER_BYTES) < PAGE_BYTES) this.isBroken = true
+  /** Read the newest content of each page, from the frames that begin with `start`, a run of frames at a time. */
+  #readPages(numbers: Uint32Array, start: number): void {
+    /** Of each page, the index of its newest frame. */
+    const newest = new Map<number, number>()
+    for (let index = 0; index < numbers.length; index++) newest.set(numbers[index]!, index)
+    for (let first = 0; first < numbers.length;) {
+      if (newest.get(numbers[first]!) !== first) {
+        first++
+        continue
+      }
+      let last = first
+      for (let next = first + 1; next < numbers.length && next - last <= MAX_SKIPPED_FRAMES + 1; next++) {
+        if (next - first === RUN_FRAMES) break
+        if (newest.get(numbers[next]!) === next) last = next
+      }
+      const run = this.#run.subarray(0, (last + 1 - first) * FRAME_BYTES)
+      if (readAt(this.#log, run, frameAt(start + first)) < run.byteLength) this.isBroken = true
+      for (let index = first; index <= last; index++) {
+        const at = (index - first) * FRAME_BYTES + FRAME_HEADER_BYTES
+        const page = numbers[index]!
+        if (newest.get(page) === index) this.#pages.set(page, run.subarray(at, at + PAGE_BYTES))
+      }
+      first = last + 1
+    }
   }
 
   /** The numbers of the pages in the frames from `start`, counted from 0, to before `end`. */

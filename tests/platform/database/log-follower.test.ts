@@ -20,11 +20,11 @@ import { DatabaseUnavailable, sql, type Database } from '../../../src/platform/d
 import { DatabaseFiles } from '../../../src/platform/database/database-files.ts'
 import {
   FRAME_BYTES,
-  PAGE_BYTES,
   type LogFollower,
   type LogPosition,
   type Pages,
 } from '../../../src/platform/database/log-follower.ts'
+import { PAGE_BYTES, pagesIn } from '../../../src/platform/database/page-list.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { Random } from '../../support/random.ts'
 import { testConfig } from '../../support/servers/config.ts'
@@ -44,7 +44,7 @@ class Copy {
     if (taken === null) return
     const whole = Buffer.alloc(taken.databasePages * PAGE_BYTES)
     this.bytes.copy(whole)
-    for (const [number, page] of taken.pages)
+    for (const { number, page } of pagesIn(taken.pages))
       if (number <= taken.databasePages) whole.set(page, (number - 1) * PAGE_BYTES)
     this.bytes = whole
   }

@@ -2,7 +2,7 @@
 import { OperatorError } from '../../../base/operator-error.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { sql } from '../../../platform/database/database.ts'
-import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
+import { PAGE_BYTES } from '../../../platform/database/page-list.ts'
 import type { ContinuousState } from './continuous-state.ts'
 
 interface Handle {

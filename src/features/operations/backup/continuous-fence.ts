@@ -3,8 +3,9 @@
  * machine then cannot store a segment under that number, and acknowledges nothing more.
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
+import { PageList } from '../../../platform/database/page-list.ts'
 import type { Archive } from './archive.ts'
-import { digestOf, encodePages, NUMBERS_LEFT_OUT, sealObject, segmentName } from './continuous-format.ts'
+import { digestOf, NUMBERS_LEFT_OUT, sealObject, segmentName } from './continuous-format.ts'
 import { readObject, SegmentReader, segmentOf } from './continuous-reading.ts'
 import { builtAfter, keyOf, type Built, type Source } from './continuous-restoring.ts'
 
@@ -39,7 +40,7 @@ export async function sealFence(
     next,
     through: last.number,
   } as const
-  const sealed = await sealObject(key, header, encodePages(new Map()))
+  const sealed = await sealObject(key, header, new PageList().bytes)
   return { sealed, built: { number, next, digest: digestOf(sealed), at, seq, epoch, promise } }
 }
 

@@ -18,7 +18,7 @@
 import { createCipheriv } from 'node:crypto'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
-import { PAGE_BYTES, type LogPosition, type Pages } from '../../../platform/database/log-follower.ts'
+import type { LogPosition } from '../../../platform/database/log-follower.ts'
 
 export const CONTINUOUS = 'continuous/'
 const MAGIC = 'holdfast-log-1\n'
@@ -125,10 +125,10 @@ export function parseObjectName(name: string): ObjectName | null {
 export const digestOf = (bytes: Uint8Array | string): string =>
   new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 
-const imported = (key: Uint8Array, use: 'encrypt' | 'decrypt'): Promise<CryptoKey> =>
-  crypto.subtle.importKey('raw', new Uint8Array(key), 'AES-GCM', false, [use])
+const imported = (key: Uint8Array): Promise<CryptoKey> =>
+  crypto.subtle.importKey('raw', new Uint8Array(key), 'AES-GCM', false, ['decrypt'])
 
-/** Compresses and seals; content of more than `maxHereBytes` on other threads. */
+/** Compresses and seals. Content of more than `maxHereBytes` is compressed on another thread: leave it as it is. */
 export async function sealObject(
   key: Uint8Array,
   header: Header,
@@ -144,16 +144,9 @@ export async function sealObject(
   const compressed = isSmall
     ? Bun.zstdCompressSync(content, { level: 1 })
     : await Bun.zstdCompress(content, { level: 1 })
-  if (isSmall) {
-    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(clear)
-    return Buffer.concat([clear, nonce, cipher.update(compressed), cipher.final(), cipher.getAuthTag()])
-  }
-  const sealed = await crypto.subtle.encrypt(
-    { name: 'AES-GCM', iv: nonce, additionalData: clear },
-    await imported(key, 'encrypt'),
-    new Uint8Array(compressed),
-  )
-  return Buffer.concat([clear, nonce, new Uint8Array(sealed)])
+  // On another thread, the copies would take longer than this.
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(clear)
+  return Buffer.concat([clear, nonce, cipher.update(compressed), cipher.final(), cipher.getAuthTag()])
 }
 
 /** The header of a segment, as its own process has written it; null for other bytes. */
@@ -186,7 +179,7 @@ export async function openObject<Kind extends Header['kind']>(
   try {
     const compressed = await crypto.subtle.decrypt(
       { name: 'AES-GCM', iv: new Uint8Array(buffer.subarray(end, end + NONCE_BYTES)), additionalData: clear },
-      await imported(key, 'decrypt'),
+      await imported(key),
       new Uint8Array(buffer.subarray(end + NONCE_BYTES)),
     )
     const header = JSON.parse(buffer.toString('utf8', start, end)) as Header
@@ -200,30 +193,4 @@ export async function openObject<Kind extends Header['kind']>(
   } catch (error) {
     throw error instanceof OperatorError ? error : damaged(error)
   }
-}
-
-/** The count of pages, their numbers, and their bytes. */
-export function encodePages(pages: Pages['pages']): Uint8Array {
-  const start = WORD_BYTES * (1 + pages.size)
-  const encoded = Buffer.alloc(start + pages.size * PAGE_BYTES)
-  encoded.writeUInt32BE(pages.size)
-  let index = 0
-  for (const [number, page] of pages) {
-    encoded.writeUInt32BE(number, WORD_BYTES * (1 + index))
-    encoded.set(page, start + index * PAGE_BYTES)
-    index++
-  }
-  return encoded
-}
-
-/** `at`: where the page is in the database's file, in bytes. */
-export function* decodePages(content: Uint8Array): Generator<{ at: number; page: Uint8Array }> {
-  const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
-  const count = buffer.readUInt32BE(0)
-  const start = WORD_BYTES * (1 + count)
-  for (let index = 0; index < count; index++)
-    yield {
-      at: (buffer.readUInt32BE(WORD_BYTES * (1 + index)) - 1) * PAGE_BYTES,
-      page: buffer.subarray(start + index * PAGE_BYTES, start + (index + 1) * PAGE_BYTES),
-    }
 }

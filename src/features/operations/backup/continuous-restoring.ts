@@ -10,7 +10,7 @@ import { ftruncateSync, writeSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
-import { PAGE_BYTES } from '../../../platform/database/log-follower.ts'
+import { PAGE_BYTES, pagesIn } from '../../../platform/database/page-list.ts'
 import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { databaseFiles, makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
@@ -19,7 +19,6 @@ import { wholeOf, type Archive } from './archive.ts'
 import { blobList } from './backup-writing.ts'
 import {
   CONTINUOUS,
-  decodePages,
   digestOf,
   headerOf,
   inChain,
@@ -238,7 +237,7 @@ export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Buil
  * follow.
  */
 export function apply({ fd }: FileHandle, segment: Segment, { at }: Built): Built {
-  for (const { at: place, page } of decodePages(segment.content)) writeAt(fd, page, place)
+  for (const { number, page } of pagesIn(segment.content)) writeAt(fd, page, (number - 1) * PAGE_BYTES)
   ftruncateSync(fd, segment.header.databasePages * PAGE_BYTES)
   const built = builtAfter(segment)
   return { ...built, at: Math.max(built.at, at) }

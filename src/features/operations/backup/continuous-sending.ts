@@ -36,7 +36,6 @@ import {
   baseName,
   CONTINUOUS,
   digestOf,
-  encodePages,
   headerOf,
   inChain,
   MAX_UNDER_WAY,
@@ -533,8 +532,8 @@ export class ContinuousSending implements CommitGate {
       ...(next !== number + 1 && { next }),
       ...(this.#sentThrough > 0 && { through: this.#sentThrough }),
     }
-    const pages = encodePages(taken.pages)
-    const sealed = await sealObject(this.#key, header, pages, commit === null ? undefined : MAX_SEALED_HERE_BYTES)
+    const sealed = await sealObject(this.#key, header, taken.pages, commit === null ? undefined : MAX_SEALED_HERE_BYTES)
+    this.#follower?.giveBack(taken)
     // Never send what is not flushed here: after a power cut, another machine would have commits that this one lacks.
     await flushed
     const { at, epoch, promise } = header
