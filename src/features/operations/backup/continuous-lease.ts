@@ -2,10 +2,11 @@
  * The lease of a continuous backup: which data directory may continue it. `continuous/lease` is replaced on condition
  * that it is unchanged. docs/design/second-machine.md has the whole.
  */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
+import { writePrivately } from '../../../base/sealed-file.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Clock } from '../../../platform/running/clock.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -14,12 +15,20 @@ import { CONTINUOUS } from './continuous-format.ts'
 
 const LEASE = `${CONTINUOUS}lease`
 const HOLDER_FILE = 'holdfast.holder'
+const RUNS_FILE = 'holdfast.runs'
+/** Starts that may have taken the lease. There is more than one only after a crash in the middle of that. */
+const MAX_RUNS = 32
 /** A lease that is unchanged for this many times its length has run out, whatever the two clocks do meanwhile. */
 const PATIENCE = 1.25
 
 export interface LeaseRecord {
   /** The data directory that may continue the chain. */
   holder: string
+  /**
+   * Of the process that took it: another one with each start. A copy of the data directory has the same holder, but its
+   * starts are others. Absent in leases of earlier versions.
+   */
+  run?: string
   /** For operators: the name of its machine. */
   name: string
   /** Greater with each holder. */
@@ -51,9 +60,12 @@ export interface FoundLease {
 
 /** This data directory may not continue the chain: another one does. */
 export class Superseded extends OperatorError {
-  constructor({ name, at }: LeaseRecord) {
+  constructor({ holder, name, at }: LeaseRecord, dataDir: string) {
+    const renewed = `lease renewed at ${new Date(at).toISOString()}`
     super(
-      `another machine, ${name}, continues this server (lease renewed at ${new Date(at).toISOString()}): follow it with "holdfast follow"`,
+      holder === formerHolder(dataDir)
+        ? `another copy of this data directory, on ${name}, continues this server (${renewed}): stop one of the two. If that one no longer exists, delete ${holderFile(dataDir)}, and start again`
+        : `another machine, ${name}, continues this server (${renewed}): follow it with "holdfast follow"`,
     )
   }
 }
@@ -89,7 +101,14 @@ function recordOf(content: Uint8Array): LeaseRecord | null {
  * empty file after a loss of power.
  */
 export const formerHolder = (dataDir: string): string | null =>
-  (existsSync(join(dataDir, HOLDER_FILE)) && readFileSync(join(dataDir, HOLDER_FILE), 'utf8')) || null
+  (existsSync(holderFile(dataDir)) && readFileSync(holderFile(dataDir), 'utf8')) || null
+
+export const holderFile = (dataDir: string): string => join(dataDir, HOLDER_FILE)
+const runsFile = (dataDir: string): string => join(dataDir, RUNS_FILE)
+
+/** Whether a process with this data directory, and no copy of it, wrote this. */
+export const isOwn = ({ holder, run }: LeaseRecord, dataDir: string): boolean =>
+  holder === formerHolder(dataDir) && (run === undefined || formerRuns(dataDir).includes(run))
 
 /** The lease at the destination, and whether this data directory holds it; null if there is none. */
 export async function leaseSeenFrom(
@@ -97,14 +116,16 @@ export async function leaseSeenFrom(
   archive: Archive,
 ): Promise<(LeaseRecord & { isOwn: boolean }) | null> {
   const found = await readLease(archive)
-  return found && { ...found.record, isOwn: found.record.holder === formerHolder(config.dataDir) }
+  return found && { ...found.record, isOwn: isOwn(found.record, config.dataDir) }
 }
 
-function noteHolder(dataDir: string, holder: string): void {
-  const path = join(dataDir, HOLDER_FILE)
-  writeFileSync(`${path}.part`, holder, { mode: 0o600, flush: true })
-  renameSync(`${path}.part`, path)
-}
+const formerRuns = (dataDir: string): string[] =>
+  existsSync(runsFile(dataDir)) ? readFileSync(runsFile(dataDir), 'utf8').split('\n') : []
+
+const noteHolder = (dataDir: string, holder: string): void =>
+  writePrivately(holderFile(dataDir), holder, { replace: true })
+const noteRuns = (dataDir: string, runs: readonly string[]): void =>
+  writePrivately(runsFile(dataDir), runs.slice(-MAX_RUNS).join('\n'), { replace: true })
 
 type Place = { config: Config; clock: Clock; archive: Archive }
 
@@ -115,6 +136,8 @@ export class Lease {
   private constructor(
     readonly place: Place,
     private found: FoundLease,
+    /** What an earlier start of this data directory had written; null if another holder had it. */
+    readonly former: LeaseRecord | null,
     askedAt: number,
   ) {
     this.#noteRenewal(askedAt)
@@ -132,27 +155,31 @@ export class Lease {
    * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. For a lease that expires, or
    * a takeover, throws `OperatorError` if the destination does not support conditional requests.
    *
-   * `knownEpoch`: the highest epoch of the chain, which counts if an operator has deleted the lease.
+   * `run`: the same for every try of a process. `knownEpoch`: the highest epoch of the chain, which counts if an
+   * operator has deleted the lease.
    */
   static async take(
     place: Place,
     former: FoundLease | null,
     {
+      run,
       chain,
       through,
       promise,
       knownEpoch,
       isTakeover = false,
-    }: Pick<LeaseRecord, 'chain' | 'through' | 'promise'> & { knownEpoch: number; isTakeover?: boolean },
+    }: Pick<LeaseRecord, 'chain' | 'through' | 'promise'> & { run: string; knownEpoch: number; isTakeover?: boolean },
   ): Promise<Lease | null> {
     const { config, clock, archive } = place
-    const holder = formerHolder(config.dataDir) ?? crypto.randomUUID()
-    const isSame = former?.record.holder === holder
+    const { dataDir } = config
+    const holder = formerHolder(dataDir) ?? crypto.randomUUID()
+    const isSame = former !== null && isOwn(former.record, dataDir)
     const ttlMillis = config.backup.takeoverSecs * 1000
     if (ttlMillis > 0 || isTakeover) await archive.requireConditions()
     const askedAt = clock.monotonic()
     const record: LeaseRecord = {
       holder,
+      run,
       name: config.node.name ?? hostname(),
       epoch: Math.max(former?.record.epoch ?? 0, knownEpoch) + (isSame ? 0 : 1),
       chain,
@@ -162,10 +189,13 @@ export class Lease {
       beat: (former?.record.beat ?? 0) + 1,
       at: clock.now(),
     }
+    // First, because the lease may be taken although there is no answer.
+    noteRuns(dataDir, [...formerRuns(dataDir).filter((each) => each !== run), run])
     const tag = await archive.swap(LEASE, encode(record), former?.tag ?? null)
     if (tag === null) return null
-    if (!isSame) noteHolder(config.dataDir, holder)
-    return new Lease(place, { record, tag }, askedAt)
+    noteRuns(dataDir, [run])
+    if (!isSame) noteHolder(dataDir, holder)
+    return new Lease(place, { record, tag }, isSame ? former.record : null, askedAt)
   }
 
   /** Renew it. Returns false if another machine has taken it. */
@@ -181,14 +211,20 @@ export class Lease {
     return true
   }
 
+  /** Leave it to the process that has it with a copy of this data directory, as if it had not been taken. */
+  async giveBack(): Promise<void> {
+    const { beat } = this.record
+    await this.place.archive.swap(LEASE, encode({ ...this.record, ...this.former, beat: beat + 1 }), this.found.tag)
+  }
+
   /** Look whether another machine has taken it. Returns what that one wrote, or null. */
   async otherHolder(): Promise<LeaseRecord | null> {
     const record = await wholeLease(this.place.archive)
     return record !== null && this.#isOthers(record) ? record : null
   }
 
-  #isOthers({ holder, epoch }: LeaseRecord): boolean {
-    return holder !== this.record.holder || epoch !== this.record.epoch
+  #isOthers({ holder, epoch, run = this.record.run }: LeaseRecord): boolean {
+    return holder !== this.record.holder || epoch !== this.record.epoch || run !== this.record.run
   }
 
   /**
@@ -198,6 +234,10 @@ export class Lease {
     const { archive } = this.place
     const found = await archive.tagged(LEASE)
     if (found !== null && recordOf(found.content) !== null) return null
+    // A valid one may have been read in part only.
+    const again = await archive.tagged(LEASE)
+    if (again?.tag !== found?.tag || (again !== null && !Buffer.from(again.content).equals(found!.content)))
+      throw new Error(`${LEASE} was read in part`)
     return archive.swap(LEASE, content, found?.tag ?? null)
   }
 

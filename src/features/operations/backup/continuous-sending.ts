@@ -49,7 +49,16 @@ import {
   type SegmentHeader,
 } from './continuous-format.ts'
 import { endChain, lastSegmentOf } from './continuous-fence.ts'
-import { formerHolder, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
+import {
+  formerHolder,
+  holderFile,
+  isOwn,
+  Lease,
+  LeaseWatch,
+  readLease,
+  Superseded,
+  type LeaseRecord,
+} from './continuous-lease.ts'
 import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
 import { newestInstant, sourceOf, type Source } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
@@ -64,6 +73,8 @@ const MAX_SEALED_HERE_BYTES = 2 * 1024 ** 2
 const MAX_FIRST_PIECE = 10 ** 14
 const KEY_BYTES = 32
 const CHAIN_ID_BYTES = 4
+/** Times that an object is read which looks damaged. */
+const MAX_READS = 3
 /** The pause after a failure doubles up to this. */
 const MAX_PAUSE_MILLIS = 30_000
 const FIRST_PAUSE_MILLIS = 200
@@ -129,14 +140,17 @@ interface Taken {
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
 
+/** Another process has continued it. */
+class ChainTaken extends ChainBroken {}
+
 /** No base can be made before the operator has done something. */
 class BaseRefused extends Error {}
 
 /** The disk has an older state than what was acknowledged. */
 class OlderDatabase extends OperatorError {
-  constructor() {
+  constructor(remedy = '') {
     super(
-      'this database is an older copy: the continuous backup has writes that this database lacks. Restore them with "holdfast restore --at" into an empty data directory',
+      `this database is an older copy: the continuous backup has writes that this database lacks. Restore them with "holdfast restore --at" into an empty data directory${remedy}`,
     )
   }
 }
@@ -158,6 +172,7 @@ export class ContinuousSending implements CommitGate {
   readonly #path: string
   readonly #end = new AbortController()
   readonly #isSync: boolean
+  readonly #ownRun = crypto.randomUUID()
   /** Null until it is known that this data directory may continue the chain. */
   #lease: Lease | null = null
   #renewals: Promise<void> = Promise.resolve()
@@ -200,6 +215,8 @@ export class ContinuousSending implements CommitGate {
   /** No base is begun earlier, by the monotonic clock. */
   #baseNotBefore = -Infinity
   #isStopping = false
+  /** Whether another process has written to the chain, so that it has to be ended. */
+  #isTaken = false
   /** Whether the chain lacks commits that the database has. */
   #hasGap = false
   /** Whether the destination has commits that the database lacks. */
@@ -300,8 +317,7 @@ export class ContinuousSending implements CommitGate {
     const lease = this.#lease!
     if (lease.record.promise === 'sync') return
     await this.#untilDone(isOver, async () => {
-      if (!(await lease.renew({ promise: 'sync' })))
-        this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+      if (!(await lease.renew({ promise: 'sync' }))) this.#supersede(await this.#superseded())
     })
   }
 
@@ -346,7 +362,7 @@ export class ContinuousSending implements CommitGate {
     while (this.#passing.has(passing) && !this.#end.signal.aborted)
       try {
         const other = await this.#looks.runAnew(null, async () => (await this.#lease?.otherHolder()) ?? null)
-        if (other !== null) return this.#supersede(new Superseded(other))
+        if (other !== null) return this.#supersede(this.#supersededBy(other))
         passing.isConfirmed = true
         return this.#letPass()
       } catch (error) {
@@ -396,11 +412,17 @@ export class ContinuousSending implements CommitGate {
   async #laterState(noted: ChainState): Promise<Later | null> {
     const { waiting } = this.#spool
     const key = Buffer.from(noted.key, 'base64')
-    const segmentAt = (number: number) =>
-      segmentOf(this.#archive, key, segmentName(noted.chain, number)).catch((error: unknown) => {
-        if (error instanceof OperatorError) return null
-        throw error
-      })
+    const segmentAt = async (number: number): Promise<Segment | null> => {
+      for (let tries = 1; ; tries++)
+        try {
+          return await segmentOf(this.#archive, key, segmentName(noted.chain, number))
+        } catch (error) {
+          if (!(error instanceof OperatorError)) throw error
+          // It may have been read in part only.
+          if (tries === MAX_READS) return null
+          await this.#pause(FIRST_PAUSE_MILLIS)
+        }
+    }
     let later: Later = { state: noted, kept: waiting.length, numbers: [] }
     await this.#untilDone(
       () => this.#end.signal.aborted,
@@ -455,6 +477,7 @@ export class ContinuousSending implements CommitGate {
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
     this.#openSince = null
     this.#hasGap = false
+    this.#isTaken = false
     this.#follower = follower
     follower.gate = this.#isSync ? this : null
     follower.onCommit = () => this.#soon()
@@ -600,10 +623,19 @@ export class ContinuousSending implements CommitGate {
         if (isFinal) return this.#supersede(error)
         if (error instanceof ChainBroken) {
           const found = await readLease(this.#archive).catch(() => null)
-          if (found !== null && found.record.holder !== this.#lease?.record.holder)
-            return this.#supersede(new Superseded(found.record))
+          if (found !== null && !isOwn(found.record, this.ctx.config.dataDir))
+            return this.#supersede(this.#supersededBy(found.record))
+          if (this.#isPromised) return this.#break(error)
+          if (error instanceof ChainTaken) {
+            const older = await this.#olderThanChain().catch((fault: unknown) => void this.#noteFault(fault))
+            if (older === undefined) {
+              await this.#pause(pauseMillis)
+              continue
+            }
+            if (older !== null) return this.#supersede(older)
+            this.#isTaken = true
+          }
           this.#break(error)
-          if (this.#isPromised) return
           await this.#sealing
           await this.#spool.clear()
         } else {
@@ -616,20 +648,50 @@ export class ContinuousSending implements CommitGate {
     }
   }
 
+  /**
+   * `async`: returns an error if the chain was continued with writes that this database lacks. Then this data directory
+   * is a copy of one of a server that runs, and leaves the lease to that one.
+   */
+  async #olderThanChain(): Promise<OlderDatabase | null> {
+    const lease = this.#lease!
+    // A new holder, as after a restore, continues without them.
+    if (lease.former === null || this.#state === null) return null
+    try {
+      await this.#requireNewestOf(this.#state)
+      return null
+    } catch (error) {
+      if (!(error instanceof OlderDatabase)) throw error
+      await lease.giveBack()
+      return error
+    }
+  }
+
+  /** Throws `OlderDatabase` if the destination has a segment after this place with events that the database lacks. */
+  async #requireNewestOf({ chain, next }: ChainState): Promise<void> {
+    const seq = await headSeq(this.ctx.db)
+    for (let number = this.#spool.waiting[0]?.number ?? next; ;) {
+      const header = headerOf((await readObject(this.#archive, segmentName(chain, number))) ?? new Uint8Array())
+      if (header === null) return
+      if (header.seq > seq)
+        throw new OlderDatabase(`, or delete ${holderFile(this.ctx.config.dataDir)} to continue without them`)
+      number = numberAfter(header)
+    }
+  }
+
   /** Learn whether this data directory may continue the chain. Throws `Superseded` if it may not. */
   async #take(): Promise<void> {
     const { config, clock } = this.ctx
     const place = { config, clock, archive: this.#archive }
     const former = formerHolder(config.dataDir)
     let found = await readLease(this.#archive)
-    if (found !== null && found.record.holder !== former) {
-      if (former !== null) throw new Superseded(found.record)
+    if (found !== null && !isOwn(found.record, config.dataDir)) {
+      if (former !== null) throw this.#supersededBy(found.record)
       // A restored server may take the lease, unless its holder still renews it.
       const watch = new LeaseWatch(clock)
       while (found !== null && found.record.ttlMillis > 0) {
         const askedAt = clock.monotonic()
         const again = await readLease(this.#archive)
-        if (again !== null && again.record.beat !== found.record.beat) throw new Superseded(again.record)
+        if (again !== null && again.record.beat !== found.record.beat) throw this.#supersededBy(again.record)
         found = again
         if (found !== null && watch.note(found, askedAt)) break
         await this.#pause(LOOK_MILLIS)
@@ -637,14 +699,17 @@ export class ContinuousSending implements CommitGate {
       }
     }
     const seen = found?.record
-    // The state of a disk that was reset may name an earlier chain.
-    if (seen !== undefined && this.#state !== null && seen.chain !== this.#state.chain && seen.holder === former)
-      await this.#withSource(async (source) =>
-        this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq),
-      )
+    if (seen !== undefined && this.#state !== null && seen.holder === former)
+      // The state of a disk that was reset may name an earlier chain.
+      if (seen.chain !== this.#state.chain)
+        await this.#withSource(async (source) =>
+          this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq),
+        )
+      else await this.#requireNewestOf(this.#state)
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
+      run: this.#ownRun,
       chain,
       through,
       // Keep `async` until the destination has everything that was acknowledged under it.
@@ -662,8 +727,7 @@ export class ContinuousSending implements CommitGate {
       await this.#pause(ttlMillis / 3)
       while (!this.#end.signal.aborted)
         try {
-          if (!(await this.#renewOnce(lease)))
-            return this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+          if (!(await this.#renewOnce(lease))) return this.#supersede(await this.#superseded())
           this.#letPass()
           break
         } catch (error) {
@@ -676,6 +740,14 @@ export class ContinuousSending implements CommitGate {
   #renewOnce(lease: Lease): Promise<boolean> {
     const { chain, through = 0 } = lease.record
     return lease.renew(this.#state?.chain === chain ? { through: Math.max(this.#sentThrough, through) } : {})
+  }
+
+  #supersededBy(record: LeaseRecord): Superseded {
+    return new Superseded(record, this.ctx.config.dataDir)
+  }
+
+  async #superseded(): Promise<Superseded> {
+    return this.#supersededBy((await readLease(this.#archive))!.record)
   }
 
   /** Acknowledge nothing more: another machine has taken over, or could. */
@@ -756,13 +828,19 @@ export class ContinuousSending implements CommitGate {
     )
   }
 
-  /** Write an object, and see that it is there. Throws `ChainBroken` if there is another one. */
+  /** Write an object, and see that it is there. Throws `ChainTaken` if there is another one. */
   async #write(name: string, content: Uint8Array): Promise<void> {
     if (await this.#archive.writeNew(name, content)) return
-    const found = await readObject(this.#archive, name)
-    if (found === null) throw new Error(`the destination reported storing ${name}, but does not have it`)
-    if (!Buffer.from(found).equals(content))
-      throw new ChainBroken(`${name} has another content: does another server use the same destination?`)
+    for (let tries = 1; ; tries++) {
+      const found = await readObject(this.#archive, name)
+      if (found === null) throw new Error(`the destination reported storing ${name}, but does not have it`)
+      if (Buffer.from(found).equals(content)) return
+      if (!Buffer.from(content).subarray(0, found.byteLength).equals(found))
+        throw new ChainTaken(`${name} has another content: does another server use the same destination?`)
+      if (tries === MAX_READS)
+        throw new Error(`the destination sends ${found.byteLength} of the ${content.byteLength} bytes of ${name}`)
+      await this.#pause(FIRST_PAUSE_MILLIS)
+    }
   }
 
   async #beginChain(): Promise<void> {
@@ -784,7 +862,7 @@ export class ContinuousSending implements CommitGate {
     await this.#haveKeys(seal, chain, key)
     if (this.#isStopping) return this.#end.abort()
     const lease = this.#lease!
-    if (!(await lease.renew({ chain, through: 0 }))) throw new Superseded((await readLease(this.#archive))!.record)
+    if (!(await lease.renew({ chain, through: 0 }))) throw await this.#superseded()
     const follower = await this.following.begin(null)
     if (follower === null) return
     this.#continue(
@@ -809,16 +887,16 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * If the lease names a chain that this process has not written, as after a restore, end it, so that no other machine
-   * can continue it. Returns the newest instant at the destination.
+   * If the lease names a chain that this process has not written, as after a restore, or not alone, end it, so that no
+   * other machine can continue it. Returns the newest instant at the destination.
    */
   async #endFormer(): Promise<Millis> {
     const { chain, epoch } = this.#lease!.record
     const known = this.#state ?? { chain: '', at: 0 }
     let endedAt = 0
-    if (chain !== '' && chain !== known.chain)
+    if (chain !== '' && (chain !== known.chain || this.#isTaken))
       await this.#withSource(async (source) => {
-        await this.#requireNewest((await lastSegmentOf(source, chain))?.built.seq)
+        if (!this.#isTaken) await this.#requireNewest((await lastSegmentOf(source, chain))?.built.seq)
         endedAt = (await endChain(source, chain, { epoch, now: this.ctx.clock.now() }))?.at ?? 0
       })
     return Math.max(known.at, endedAt, await newestInstant(this.#archive))
@@ -961,8 +1039,7 @@ export class ContinuousSending implements CommitGate {
     if (isOver()) return
     // If the lease does not expire, only this renewal shows that another machine has begun a chain.
     await this.#untilDone(isOver, async () => {
-      if (!(await this.#renewOnce(this.#lease!)))
-        this.#supersede(new Superseded((await readLease(this.#archive))!.record))
+      if (!(await this.#renewOnce(this.#lease!))) this.#supersede(await this.#superseded())
     })
     if (isOver() || this.#isSuperseded) return
     state.baseAt = header.at
@@ -1046,7 +1123,12 @@ export class ContinuousSending implements CommitGate {
     const state = this.#state
     this.#follower = null
     if (follower === null || state === null) return
-    this.#spool.saveNow({ ...state, closed: this.#hasGap ? null : fileMark(this.#path) })
+    try {
+      this.#spool.saveNow({ ...state, closed: this.#hasGap ? null : fileMark(this.#path) })
+    } catch (error) {
+      // The state before is still there.
+      this.ctx.log.error('could not note where the continuous backup ended', { error })
+    }
   }
 
   /** While commits are followed, closing the database ends the sending (`#finish`). */

@@ -3,7 +3,7 @@
  *
  * Nothing here is flushed: after a loss of power it may be damaged, which `open` notices; a new chain begins then.
  */
-import { statSync, writeFileSync } from 'node:fs'
+import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -199,7 +199,8 @@ export class Spool {
 
   /** The same, while the process ends. */
   saveNow(state: ChainState): void {
-    writeFileSync(this.#statePath, JSON.stringify(state), { mode: 0o600 })
+    writeFileSync(`${this.#statePath}.part`, JSON.stringify(state), { mode: 0o600 })
+    renameSync(`${this.#statePath}.part`, this.#statePath)
   }
 
   async clear(): Promise<void> {

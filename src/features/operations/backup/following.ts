@@ -23,7 +23,15 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 import { openArchive, type Archive } from './archive.ts'
 import { inChain, segmentName } from './continuous-format.ts'
 import { createOrCompare, sealFence } from './continuous-fence.ts'
-import { formerHolder, Lease, LeaseWatch, readLease, type FoundLease, type LeaseRecord } from './continuous-lease.ts'
+import {
+  formerHolder,
+  isOwn,
+  Lease,
+  LeaseWatch,
+  readLease,
+  type FoundLease,
+  type LeaseRecord,
+} from './continuous-lease.ts'
 import { SegmentReader } from './continuous-reading.ts'
 import { apply, build, keyOf, requireOrder, sourceOf, type Built } from './continuous-restoring.ts'
 import { CONTINUOUS_FOLDER, fileMark, Spool } from './continuous-spool.ts'
@@ -76,13 +84,12 @@ export async function mayServe(config: Config): Promise<boolean> {
   if (place === null) throw new OperatorError('set backup.continuous, or name the place with --from')
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
   const found = await readLease(openArchive(place, config))
-  const former = formerHolder(config.dataDir)
-  if (found === null || found.record.holder === former) {
+  if (found === null || isOwn(found.record, config.dataDir)) {
     // A request for a takeover that was made while this machine serves must not take effect the next time it follows.
     if (isThere) await rm(join(config.dataDir, PROMOTE_FILE), { force: true })
     return isThere
   }
-  if (isThere && former === null)
+  if (isThere && formerHolder(config.dataDir) === null)
     throw new OperatorError(
       `${sqlitePath(config.databaseUrl)} is the database of a server that was never part of this backup: move it away`,
     )
@@ -101,13 +108,17 @@ export async function continueAfterLoss(ctx: Context): Promise<void> {
   await rm(path)
 }
 
-/** Rename the database instead of deleting it: it may have commits that the other machine never had. */
+/**
+ * Rename the database instead of deleting it: it may have commits that the other machine never had. Earlier ones stay.
+ */
 async function setAside({ databaseUrl }: Config): Promise<void> {
-  for (const path of databaseFiles(databaseUrl)) {
-    const aside = `${path}.superseded`
-    await rm(aside, { force: true })
-    if (existsSync(path)) await rename(path, aside)
-  }
+  const path = sqlitePath(databaseUrl)
+  const names = (count: number) => `${path}.superseded${count === 1 ? '' : `-${count}`}`
+  let count = 1
+  while (existsSync(names(count))) count++
+  // The file of the database goes last: an interrupted call is repeated as long as it is there.
+  for (const file of databaseFiles(databaseUrl).toReversed())
+    if (existsSync(file)) await rename(file, names(count) + file.slice(path.length))
 }
 
 export class Following {
@@ -116,6 +127,7 @@ export class Following {
   readonly #copyFile: string
   readonly #promoteFile: string
   readonly #watch: LeaseWatch
+  readonly #ownRun = crypto.randomUUID()
   #copy: Copy | null = null
   #file: FileHandle | null = null
   #savedAt = -Infinity
@@ -233,7 +245,7 @@ export class Following {
     const copy = this.#copy!
     const hasRunOut = this.#watch.note(lease, askedAt)
     // A takeover that was begun here, and interrupted.
-    const isOwn = lease.record.holder === formerHolder(config.dataDir)
+    const isBegun = isOwn(lease.record, config.dataDir)
     if (lease.record.chain === '') return null
     if (lease.record.chain !== copy.chain) {
       this.#drop()
@@ -241,7 +253,7 @@ export class Following {
     }
     if (!(await this.#hasThrough(lease.record.through ?? 0))) return null
     if (completeAt !== null) this.#noteComplete(completeAt)
-    if (isAsked || isOwn) return { lease }
+    if (isAsked || isBegun) return { lease }
     if (!hasRunOut || takeoverSecs === 0) return null
     if (copy.built.promise === 'sync' && lease.record.promise !== 'async') return { lease }
     throw new OperatorError(
@@ -355,6 +367,7 @@ export class Following {
     const { config, clock } = this.ctx
     const copy = this.#copy!
     const lease = await Lease.take({ config, clock, archive: this.#archive }, former, {
+      run: this.#ownRun,
       chain: copy.chain,
       through: copy.built.number,
       // Keep the former promise until the server starts: a repeated takeover has to know it.
