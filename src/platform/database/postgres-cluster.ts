@@ -31,11 +31,7 @@ import type { Waits } from './postgres-waits.ts'
 
 /** Settings of the session that holds the leases. */
 const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: idleSessionMillis, lock_timeout: 5000 })
-/**
- * Connections for `autocommit` and for sending notifications. The statements are short, and requests wait for some of
- * them.
- */
-const AUTOCOMMIT_CONNECTIONS = 2
+/** Of the connection for `autocommit` and for notifications, whose statements are short. Requests wait for some. */
 const autocommitSettings = { statement_timeout: 5000 }
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
@@ -92,7 +88,7 @@ export class PostgresCluster implements Cluster {
       },
     })
     this.#autocommit = new SupervisedPool({
-      open: (onclose) => connect(AUTOCOMMIT_CONNECTIONS, { connection: autocommitSettings, onclose }),
+      open: (onclose) => connect(1, { connection: autocommitSettings, onclose }),
       silenceMillis,
       lastAnswersMillis,
       onEnd: () => history.doubt(),

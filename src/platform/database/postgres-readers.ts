@@ -13,9 +13,13 @@ import { resumed } from '../running/request-scope.ts'
  * Connections for single reads and short series of them. Reads that wait for the same connection are sent together,
  * which takes fewer round trips, and less time here and there, than a connection for each.
  */
-const READER_CONNECTIONS = 3
+const READER_CONNECTIONS = 2
 /** Connections for long reads, each of which sees one state of the database. */
 const SNAPSHOT_CONNECTIONS = 4
+/** If the oldest read of a connection has taken this much longer than that of another, new ones go to the other. */
+const LATE_MILLIS = 5
+/** Once every connection has had a read for this long, new ones take connections for long reads. */
+const SLOW_MILLIS = 100
 /** Most single reads that wait for an answer. */
 const MAX_READS = 10_000
 /** Between tries of a read while connections are lost. */
@@ -35,7 +39,8 @@ export interface ReadersOptions {
 }
 
 export class PostgresReaders implements Reader {
-  readonly #single: SupervisedPool
+  /** A pool for each connection: the driver would send a read along on one that is busy with a slow read. */
+  readonly #single: readonly SupervisedPool[]
   readonly #snapshotPool: SupervisedPool
   readonly #reader: Reader
   /** Snapshots that have a connection, or wait for one. */
@@ -56,13 +61,21 @@ export class PostgresReaders implements Reader {
         lastAnswersMillis: waits.lastAnswersMillis,
         onEnd: () => history.doubt(),
       })
-    this.#single = pool(READER_CONNECTIONS)
+    this.#single = Array.from({ length: READER_CONNECTIONS }, () => pool(1))
     this.#snapshotPool = pool(SNAPSHOT_CONNECTIONS)
     this.#reader = readerOn((query) => this.#read(query))
   }
 
   get pools(): SupervisedPool[] {
-    return [this.#single, this.#snapshotPool]
+    return [...this.#single, this.#snapshotPool]
+  }
+
+  /** Where a read that begins now waits least. */
+  get #quickest(): SupervisedPool {
+    const quickest = this.#single.reduce((best, other) => (isQuicker(other, best) ? other : best))
+    return quickest.waitingMillis > SLOW_MILLIS && this.#snapshots < SNAPSHOT_CONNECTIONS
+      ? this.#snapshotPool
+      : quickest
   }
 
   readonly all = <Row>(query: Sql): Promise<Row[]> => this.#reader.all<Row>(query)
@@ -71,9 +84,9 @@ export class PostgresReaders implements Reader {
   async #read(query: Sql): Promise<Rows> {
     const { history, waits } = this.options
     const statement = statementOf(query)
-    if (this.#single.outstanding >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
+    if (this.#reads >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
     this.options.counters.statements++
-    const ask = () => this.#single.use((pool) => send(pool, statement))
+    const ask = () => this.#quickest.use((pool) => send(pool, statement))
     for (const end = performance.now() + waits.readMillis; ;) {
       try {
         if (history.isDoubtful) await history.certain(end - performance.now())
@@ -88,7 +101,9 @@ export class PostgresReaders implements Reader {
   }
 
   shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
-    return this.#steady(this.#single, work)
+    const pool = this.#quickest
+    // Others see that the connection is taken, also between two statements.
+    return pool.use((_, question) => this.#steady(pool, work, () => question.answered()))
   }
 
   /**
@@ -124,7 +139,7 @@ export class PostgresReaders implements Reader {
     }
   }
 
-  async #steady<T>(pool: SupervisedPool, work: (reader: Reader) => Promise<T>): Promise<T> {
+  async #steady<T>(pool: SupervisedPool, work: (reader: Reader) => Promise<T>, onAnswer?: () => void): Promise<T> {
     const { history, waits } = this.options
     if (history.isDoubtful) await history.certain(waits.readMillis)
     const connection = await reserved(pool.current)
@@ -132,7 +147,9 @@ export class PostgresReaders implements Reader {
       const statement = statementOf(query)
       this.options.counters.statements++
       try {
-        return await pool.use(() => send(connection, statement))
+        const rows = await pool.use(() => send(connection, statement))
+        onAnswer?.()
+        return rows
       } catch (error) {
         throw faultOf(error)
       }
@@ -149,10 +166,19 @@ export class PostgresReaders implements Reader {
     }
   }
 
+  get #reads(): number {
+    return this.pools.reduce((sum, { outstanding }) => sum + outstanding, 0)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     await Promise.all(this.pools.map((pool) => pool.close()))
   }
+}
+
+function isQuicker(one: SupervisedPool, other: SupervisedPool): boolean {
+  const later = one.waitingMillis - other.waitingMillis
+  return Math.abs(later) > LATE_MILLIS ? later < 0 : one.outstanding < other.outstanding
 }
 
 /** A snapshot for all that ask before it begins. */

@@ -34,8 +34,9 @@ export class Question {
     this.onAnswer()
   }
 
-  isSilent(millis: number): boolean {
-    return performance.now() - this.#askedAt > millis
+  /** Since it was asked, or answered last. */
+  get waitingMillis(): number {
+    return performance.now() - this.#askedAt
   }
 }
 
@@ -64,6 +65,12 @@ export class SupervisedPool {
     return this.#outstanding.size
   }
 
+  /** How long the oldest question that is outstanding has waited; 0 if none is. */
+  get waitingMillis(): number {
+    for (const oldest of this.#outstanding) return oldest.waitingMillis
+    return 0
+  }
+
   async use<T>(work: (pool: SQL, question: Question) => Promise<T>): Promise<T> {
     const question = new Question(() => (this.#answeredAt = performance.now()))
     this.#outstanding.add(question)
@@ -78,7 +85,8 @@ export class SupervisedPool {
 
   /** Call it from time to time. */
   renewIfSilent(): void {
-    if (this.#outstanding.values().some((question) => question.isSilent(this.options.silenceMillis))) this.#renew()
+    const { silenceMillis } = this.options
+    if (this.#outstanding.values().some(({ waitingMillis }) => waitingMillis > silenceMillis)) this.#renew()
   }
 
   /** Replace the pool if the database has been silent for some time, even without pending queries. */

@@ -132,7 +132,7 @@ test('a commit waits three times for the database', async () => {
   await node[Symbol.asyncDispose]()
 })
 
-test('a node has eight connections to the database, and two more while transactions run beside each other', async () => {
+test('a node has eight connections to the database while transactions run beside each other, and six otherwise', async () => {
   const node = await startPds(
     { databaseUrl: cluster.databaseUrl, signingKeyMasterKey: MASTER_KEY },
     { sharesDatabase: true, publicUrl: cluster.nodes[0]!.url },
@@ -145,7 +145,7 @@ test('a node has eight connections to the database, and two more while transacti
   await Promise.all(
     Array.from({ length: 30 }, () => xrpc(node, 'com.atproto.server.getSession', { headers: bearer(alice.accessJwt) })),
   )
-  expect(await connections()).toBeLessThanOrEqual(8)
+  expect(await connections()).toBeLessThanOrEqual(6)
   for (let round = 0; round < 20; round++)
     await Promise.all(
       writers.map(async (writer) => {
@@ -153,7 +153,7 @@ test('a node has eight connections to the database, and two more while transacti
         expect((await holder(node, writer).call('com.atproto.repo.createRecord', { json })).status).toBe(200)
       }),
     )
-  expect(await connections()).toBeLessThanOrEqual(10)
+  expect(await connections()).toBeLessThanOrEqual(8)
   await node[Symbol.asyncDispose]()
 })
 
@@ -166,6 +166,24 @@ test('single statements, which number events and count for limits, wait for no r
   )
   expect(ended).toEqual(Array<string>(30).fill('single'))
   await Promise.all(reads)
+})
+
+test('a read waits for no slow one, even while every connection for reads has some', async () => {
+  const { db } = first.ctx
+  const underWay = () =>
+    db.cluster!.autocommit(sql`
+      SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep%'
+        AND pid <> pg_backend_pid() AND state = 'active' AND query_start < clock_timestamp() - INTERVAL '200 ms'`)
+  for (const connections of [1, 2]) {
+    const ended: string[] = []
+    const slow = Array.from({ length: 2 * connections - 1 }, () =>
+      db.get(sql`SELECT pg_sleep(3)`).then(() => ended.push('slow')),
+    )
+    await until(async () => (await underWay()).length === connections)
+    await Promise.all(Array.from({ length: 30 }, () => db.get(sql`SELECT 1`).then(() => ended.push('quick'))))
+    expect(ended).toEqual(Array<string>(30).fill('quick'))
+    await Promise.all(slow)
+  }
 })
 
 test('a refresh token that is used at two nodes at once has one successor', async () => {
