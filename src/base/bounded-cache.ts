@@ -4,9 +4,9 @@
  * Deleting the oldest entries of a large `Map` one by one takes tens of microseconds each, because the runtime walks
  * over the slots of all earlier deletions. Dropping a generation costs the same at every size.
  */
-export class BoundedCache<Value> {
-  #young = new Map<string, Value>()
-  #old = new Map<string, Value>()
+export class BoundedCache<Value, Key = string> {
+  #young = new Map<Key, Value>()
+  #old = new Map<Key, Value>()
   #youngWeight = 0
 
   /**
@@ -15,19 +15,19 @@ export class BoundedCache<Value> {
    */
   constructor(
     readonly max: number,
-    readonly weigh: (key: string, value: Value) => number = () => 1,
+    readonly weigh: (key: Key, value: Value) => number = () => 1,
   ) {}
 
   get size(): number {
     return this.#young.size + this.#old.size
   }
 
-  get(key: string): Value | undefined {
+  get(key: Key): Value | undefined {
     return this.#young.get(key) ?? this.#old.get(key)
   }
 
   /** The same, after which the entry is as young as one that was set. */
-  use(key: string): Value | undefined {
+  use(key: Key): Value | undefined {
     const young = this.#young.get(key)
     if (young !== undefined) return young
     const old = this.#old.get(key)
@@ -35,7 +35,7 @@ export class BoundedCache<Value> {
     return old
   }
 
-  set(key: string, value: Value): void {
+  set(key: Key, value: Value): void {
     this.#unweigh(key)
     const weight = this.weigh(key, value)
     if (this.#youngWeight + weight > this.max / 2) this.turn()
@@ -43,13 +43,13 @@ export class BoundedCache<Value> {
     this.#youngWeight += weight
   }
 
-  delete(key: string): void {
+  delete(key: Key): void {
     this.#unweigh(key)
     this.#young.delete(key)
     this.#old.delete(key)
   }
 
-  #unweigh(key: string): void {
+  #unweigh(key: Key): void {
     const value = this.#young.get(key)
     if (value !== undefined) this.#youngWeight -= this.weigh(key, value)
   }
@@ -57,7 +57,7 @@ export class BoundedCache<Value> {
   /** Drop the older generation and start a new one. */
   turn(): void {
     this.#old = this.#young
-    this.#young = new Map()
+    this.#young = new Map<Key, Value>()
     this.#youngWeight = 0
   }
 }

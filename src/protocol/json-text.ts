@@ -15,13 +15,15 @@ let end = 0
 let source: Uint8Array = new Uint8Array(0)
 let at = 0
 
-/** The JSON text of a block. Throws `Malformed` for whatever `decode` refuses. */
-export function jsonText(block: Uint8Array): string {
+/** The JSON text of a block, between other texts. Throws `Malformed` for whatever `decode` refuses. */
+export function jsonText(block: Uint8Array, { before = '', after = '' } = {}): string {
   end = 0
+  write(before)
   source = block
   at = 0
   writeValue()
   if (at !== block.length) throw new Malformed('Not one whole value')
+  write(after)
   const text = out.toString('utf8', 0, end)
   if (out.length > KEPT_BYTES) out = Buffer.allocUnsafe(INITIAL_BYTES)
   return text

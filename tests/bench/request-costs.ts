@@ -191,7 +191,8 @@ async function withServer(
         $type: 'com.atproto.repo.applyWrites#create',
         collection,
         ...(i === 0 && { rkey }),
-        value: note,
+        // Records of a page differ: each text has to be fetched from a place of its own.
+        value: { ...note, text: note.text + i },
       }))
       const { status } = await call('com.atproto.repo.applyWrites', { json: { repo: did, writes } })
       if (status !== 200) throw new Error(`applyWrites returned ${status}`)

@@ -360,6 +360,29 @@ test('a record that was taken down is not shown, and can come back', async () =>
   expect(await list()).toHaveLength(1)
 })
 
+test('records with the same content are shown at their own addresses, by whomever they were written', async () => {
+  const writers = await Promise.all(['same-one', 'same-two'].map((name) => createAccount(pds, name)))
+  const collection = 'com.example.same'
+  const record = { $type: collection, text: 'the same', at: 1 }
+  for (const { did, call } of writers)
+    for (const rkey of ['one', 'two']) {
+      const json = { repo: did, collection, rkey, record, validate: false }
+      expect((await call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+    }
+  for (let time = 0; time < 2; time++)
+    for (const { did } of writers) {
+      const of = `repo=${did}&collection=${collection}`
+      const listed = (await xrpc(pds, `com.atproto.repo.listRecords?${of}&reverse=true`)).body.records
+      const views = await Promise.all(
+        ['one', 'two'].map(async (rkey) => (await xrpc(pds, `com.atproto.repo.getRecord?${of}&rkey=${rkey}`)).body),
+      )
+      expect(views.map(({ uri }) => uri)).toEqual([`at://${did}/${collection}/one`, `at://${did}/${collection}/two`])
+      expect(new Set(views.map(({ cid }) => cid)).size).toBe(1)
+      expect(views.map(({ value }) => value)).toEqual([record, record])
+      expect(listed).toEqual(views)
+    }
+})
+
 test('a page that was read before takes one statement, and is right after every change', async () => {
   using _ = atOneNode(pds, 'each node counts for itself')
   const [hana, ivan] = [await createAccount(pds, 'hana'), await createAccount(pds, 'ivan')]

@@ -8,9 +8,9 @@ import { INVALID_HANDLE, recordUri, type Nsid } from '../../../protocol/identifi
 import { accountSummary } from '../../identity/accounts/accounts.ts'
 import { requireVisible } from '../../access/auth/auth.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
-import { recordPage, viewText } from './record-pages.ts'
+import { recordPage } from './record-pages.ts'
 import { listCollections, visibleRecordAt, type RecordBeside } from './record-store.ts'
-import { recordTexts } from './record-texts.ts'
+import { recordViews } from './record-views.ts'
 import { editionBeside, editionOf, type EditionBeside } from './repo-store.ts'
 
 export const readRoutes = [
@@ -26,7 +26,7 @@ export const readRoutes = [
       if (record.cid === null || (cid !== undefined && cid !== cidText(record.cid))) {
         throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${recordUri(did, path)}`)
       }
-      return new JsonText(viewText(did, path, recordTexts(ctx).of(record)))
+      return new JsonText(recordViews(ctx).of(did, { path, cid: record.cid, value: record.value }))
     },
   }),
 

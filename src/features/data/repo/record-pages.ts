@@ -7,7 +7,7 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { listRecordEntries, listRecords, type RecordEntry, type RecordRange } from './record-store.ts'
-import { recordTexts } from './record-texts.ts'
+import { recordViews } from './record-views.ts'
 
 /** Size of the cache in characters of one or two bytes: about 150 pages of a hundred posts. */
 const MAX_CHARS = 8 * 1024 ** 2
@@ -50,17 +50,13 @@ export async function recordPage(
 
 async function pageText(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
   const items = await itemsOf(ctx, did, range)
-  // Append piece by piece: the runtime then copies each text once, when the page is complete. Building each item first
-  // would copy it twice.
+  // Append piece by piece: the runtime then copies each text once, when the page is complete.
   let page = '{"records":['
-  let beginning = `{"uri":"at://${did}/`
-  for (const { path, text } of items) {
-    page += beginning
-    page += path
-    page += '",'
+  let separator = ''
+  for (const { text } of items) {
+    page += separator
     page += text
-    page += '}'
-    beginning = `,{"uri":"at://${did}/`
+    separator = ','
   }
   const last = items.at(-1)
   const cursor = last === undefined ? '' : `,"cursor":"${last.path.slice(range.collection.length + 1)}"`
@@ -73,20 +69,20 @@ interface PageItem {
 }
 
 /**
- * Paths of a page with the texts of their records. Values are only read if a text is not cached. The page ends early
+ * Paths of a page with the views of their records. Values are only read if a view is not cached. The page ends early
  * once its records are large together.
  */
 async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
-  const texts = recordTexts(ctx)
+  const views = recordViews(ctx)
   const items: PageItem[] = []
   const entries = withinPage(await listRecordEntries(ctx.db, did, range))
-  for (const { path, cid } of entries) {
-    const text = texts.kept(cid)
+  for (const entry of entries) {
+    const text = views.kept(did, entry)
     if (text === undefined) {
       const records = await listRecords(ctx.db, did, { ...range, limit: entries.length })
-      return records.map((record) => ({ path: record.path, text: texts.of(record) }))
+      return records.map((record) => ({ path: record.path, text: views.of(did, record) }))
     }
-    items.push({ path, text })
+    items.push({ path: entry.path, text })
   }
   return items
 }
@@ -97,6 +93,3 @@ function withinPage(entries: readonly RecordEntry[]): readonly RecordEntry[] {
   const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)
   return first < 0 ? entries : entries.slice(0, first)
 }
-
-/** A record view as JSON. Nothing in the URI needs escaping. */
-export const viewText = (did: Did, path: string, text: string): string => `{"uri":"at://${did}/${path}",${text}}`
