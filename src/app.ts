@@ -15,7 +15,8 @@ import { listen, type Listener } from './http/listener.ts'
 import { plainAddress } from './platform/configuration/own-url.ts'
 import { offeredCapabilities, type Built, type CapabilityName } from './platform/configuration/capabilities.ts'
 import { Background } from './platform/running/background.ts'
-import { systemClock } from './platform/running/clock.ts'
+import type { Millis } from './protocol/identifiers.ts'
+import { clusterClock, systemClock } from './platform/running/clock.ts'
 import { ClockComparison } from './platform/network/clock-comparison.ts'
 import type { Config } from './platform/configuration/config.ts'
 import type { Context } from './platform/context.ts'
@@ -57,6 +58,8 @@ export type Overrides = Partial<
   stopGraceMillis?: number
   /** As in `PostgresOptions`. */
   databasePace?: number
+  /** As in `PostgresOptions`. */
+  machineNow?: () => Millis
   /** As in `openData`. */
   isLocked?: boolean
   isCopyTarget?: boolean
@@ -233,21 +236,23 @@ async function openContext(
   undos: Undo[],
   { mustExist = false }: { mustExist?: boolean } = {},
 ): Promise<Context> {
-  const clock = overrides.clock ?? systemClock
+  const machineClock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config)
   const { db, applied, close } = await openData(config, {
     log,
-    now: clock.now(),
+    now: machineClock.now(),
     strict: overrides.strictTransactions,
     shared: overrides.sharesDatabase ?? sharesDatabase(config),
     nodeName: config.node.name,
     pace: overrides.databasePace,
+    machineNow: overrides.machineNow,
     isLocked: overrides.isLocked,
     isCopyTarget: overrides.isCopyTarget,
     mustExist,
   })
   undos.push(close)
   if (applied > 0) log.info('migrations applied', { migrations: applied })
+  const clock = db.cluster === null ? machineClock : clusterClock(machineClock, db.cluster)
 
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())

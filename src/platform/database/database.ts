@@ -15,6 +15,7 @@
  */
 
 import { OperatorError } from '../../base/operator-error.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import type { LogFollower, LogPosition } from './log-follower.ts'
@@ -195,6 +196,11 @@ export interface Cluster {
   readonly history: History
   /** Clock identifier of the TIDs of this node. No other node that has registered has the same one. */
   readonly clockId: number
+  /**
+   * By how many milliseconds the clock of this machine is wrong: ahead of most other clocks of the cluster, behind if
+   * negative. 0 if it agrees with them, or they do not agree with each other.
+   */
+  readonly clockError: Millis
   /**
    * Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database.
    * `isAlone`: the server has locked the database, so that all nodes before it are gone.

@@ -2,6 +2,7 @@
 import type { Config } from '../configuration/config.ts'
 import { inWords, OperatorError } from '../../base/operator-error.ts'
 import type { Database } from './database.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import { explainDatabase } from './database-words.ts'
 import type { Access } from './postgres-connection.ts'
 import { isPostgresUrl } from './database-url.ts'
@@ -17,10 +18,12 @@ export interface OpenOptions {
   nodeName?: string | null
   /** As in `PostgresOptions`. */
   pace?: number
+  /** As in `PostgresOptions`. */
+  machineNow?: () => Millis
 }
 
 /** Creates a missing file. Throws `OperatorError` if the database cannot be used. */
-export async function openDatabase({ databaseUrl, strict, access, nodeName, pace }: OpenOptions): Promise<Database> {
+export async function openDatabase({ databaseUrl, strict, ...options }: OpenOptions): Promise<Database> {
   if (!isPostgresUrl(databaseUrl)) return openSqlite({ path: sqlitePath(databaseUrl), strict })
   if (!URL.canParse(databaseUrl))
     throw new OperatorError(
@@ -29,7 +32,7 @@ export async function openDatabase({ databaseUrl, strict, access, nodeName, pace
   // Imported here, so that servers on SQLite do not load it.
   const { openPostgres } = await import('./postgres.ts')
   try {
-    return await openPostgres({ url: databaseUrl, strict, access, nodeName, pace })
+    return await openPostgres({ url: databaseUrl, strict, ...options })
   } catch (error) {
     const found = explainDatabase(error, databaseUrl)
     throw found === null ? error : inWords(found, error)

@@ -7,6 +7,7 @@
  * until they end, and so a new holder waits for the last transaction of the one before.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Millis } from '../../protocol/identifiers.ts'
 import { CLOCK_IDS } from '../../protocol/tid.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
 import { outsideRequests } from '../running/request-scope.ts'
@@ -23,6 +24,7 @@ import {
   type Sql,
   type Tx,
 } from './database.ts'
+import { aheadBy, clockError } from './node-clocks.ts'
 import { faultOf } from './postgres-faults.ts'
 import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
@@ -44,6 +46,8 @@ export interface ClusterHooks {
   /** Connections of the node beside those of the cluster. */
   pools: readonly SupervisedPool[]
   waits: Waits
+  /** The clock of this machine. */
+  now(): Millis
 }
 
 /** How PostgreSQL names the connections of a node. */
@@ -62,6 +66,9 @@ export class PostgresCluster implements Cluster {
   readonly #notifications = new BatchLoop(() => this.#send())
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
+  /** By how much the clock of this machine is ahead of PostgreSQL's, and by how much it is wrong. */
+  #clockAhead = 0
+  #clockError = 0
   #heartbeat: Timer | null = null
   #pulse: Timer | null = null
   /**
@@ -139,6 +146,7 @@ export class PostgresCluster implements Cluster {
     await this.#ask((session) => session.all(sql`DELETE FROM node WHERE ${gone}`))
     await this.#ask((session) => session.all(sql`DELETE FROM commit_mark WHERE node NOT IN (SELECT id FROM node)`))
     await this.#ask((session) => this.history.join(session, { isAlone }))
+    await this.#readClock()
     await this.#ask((session) => this.#register(session))
     this.hooks.onJoin()
     this.#heartbeat = outsideRequests(() =>
@@ -162,6 +170,27 @@ export class PostgresCluster implements Cluster {
     return this.#clockId
   }
 
+  get clockError(): Millis {
+    return this.#clockError
+  }
+
+  /** Learns the time of PostgreSQL, for the first heartbeat. */
+  async #readClock(): Promise<void> {
+    const askedAt = this.hooks.now()
+    const answer = await this.#ask((session) => session.get<{ at: Millis }>(sql`SELECT ${nowMillis} AS at`))
+    this.#clockAhead = aheadBy({ at: answer!.at, askedAt, answeredAt: this.hooks.now() })
+  }
+
+  async #compareClocks(): Promise<void> {
+    const others = await this.#ask((session) =>
+      session.all<{ ahead: number }>(sql`
+        SELECT clock_ahead AS ahead FROM node
+        WHERE id <> ${this.node.id} AND clock_ahead IS NOT NULL AND heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS}`),
+    )
+    const aheads = others.map(({ ahead }) => ahead)
+    this.#clockError = clockError(this.#clockAhead, aheads, this.#clockError)
+  }
+
   /** Inserts the row of this node, with a clock id that is in no other row. */
   async #register(session: Reader): Promise<void> {
     await session.all(sql`SELECT pg_advisory_lock(CAST(${JOIN_LOCK} AS BIGINT))`)
@@ -181,11 +210,12 @@ export class PostgresCluster implements Cluster {
     for (const pool of this.#pools) pool.renewIfSilent()
     const { id, name } = this.node
     const before = this.history.acknowledged
+    const askedAt = this.hooks.now()
     const asked = this.#ask((session) =>
       session.get<Beat>(sql`
-        INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id, beats)
-        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId}, 1)
-        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at,
+        INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id, clock_ahead, beats)
+        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId}, ${this.#clockAhead}, 1)
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, clock_ahead = excluded.clock_ahead,
           beats = node.beats + CASE WHEN node.beats >= ${before.beats} THEN 1 ELSE 0 END
         RETURNING beats, heartbeat_at AS at, (SELECT generation FROM database_history) AS generation,
           (SELECT lost FROM database_history) AS lost`),
@@ -194,6 +224,8 @@ export class PostgresCluster implements Cluster {
     const beat = await asked.finally(() => (this.#silentLooks = 0))
     this.history.isSilent = false
     this.history.beaten(beat!, before)
+    this.#clockAhead = aheadBy({ at: beat!.at, askedAt, answeredAt: this.hooks.now() })
+    await this.#compareClocks()
   }
 
   async nodes(): Promise<NodeState[]> {

@@ -18,6 +18,7 @@ import { SQL, type ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { OperatorError } from '../../base/operator-error.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import { createStatement, withoutPassword } from './database-url.ts'
 import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
@@ -49,6 +50,8 @@ export interface PostgresOptions {
   nodeName?: string | null
   /** For tests of outages, as in `waitsAt`. */
   pace?: number
+  /** The clock of the machine, which nodes compare; for tests. */
+  machineNow?: () => Millis
 }
 
 /** PostgreSQL's names for the column types of the shared subset. */
@@ -73,6 +76,7 @@ export async function openPostgres({
   access = 'onlooker',
   nodeName = null,
   pace = 1,
+  machineNow = () => Date.now(),
 }: PostgresOptions): Promise<Database> {
   const node = { id: randomUUID(), name: nodeName ?? hostname() }
   const waits = waitsAt(pace)
@@ -96,6 +100,7 @@ export async function openPostgres({
     onJoin: () => (state.hasMarks = true),
     pools: [...readers.pools, ...writers.map(({ pool }) => pool)],
     waits,
+    now: machineNow,
   })
   const queue = new WriterQueue({ writers, history, counters, waits, strict, exclusive })
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))

@@ -73,6 +73,8 @@ interface OpenOptions {
   nodeName?: string | null
   /** As in `PostgresOptions`. */
   pace?: number
+  /** As in `PostgresOptions`. */
+  machineNow?: () => Millis
   /** The caller has locked the directory. */
   isLocked?: boolean
   /** The database is the target of a copy that the caller makes. */
@@ -127,10 +129,12 @@ export async function isUnused({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>):
 /** Open the database with the schema of this version, and join its cluster. `applied` counts the migrations. */
 async function openMigrated(
   place: UsedPlace,
-  { log, now, strict, nodeName, pace, shared = false, isCopyTarget = false, mustExist = false }: OpenOptions,
+  { log, now, strict, shared = false, isCopyTarget = false, mustExist = false, ...options }: OpenOptions,
 ): Promise<Pick<OpenData, 'db' | 'applied'>> {
   const { databaseUrl } = place
-  const db = await openDatabase({ databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName, pace })
+  const { nodeName, pace, machineNow } = options
+  const access = shared ? 'shared' : 'exclusive'
+  const db = await openDatabase({ databaseUrl, strict, access, nodeName, pace, machineNow })
   try {
     if (mustExist) await requireHistory(db, place)
     const applied = await migrate(db, migrations, now, {

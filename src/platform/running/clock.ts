@@ -14,6 +14,12 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
+/** The clock of a node: the time is that of most clocks of the cluster. */
+export const clusterClock = (machine: Clock, cluster: { readonly clockError: Millis }): Clock => ({
+  now: () => machine.now() - cluster.clockError,
+  monotonic: () => machine.monotonic(),
+})
+
 /**
  * Returns the age of something stored, in milliseconds. A time in the future was stored while the clock was wrong: the
  * age is then unknown, and counts as infinite.

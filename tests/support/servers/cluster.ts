@@ -10,8 +10,16 @@ export interface TestCluster extends AsyncDisposable {
   readonly clock: TestClock
   /** The public address of the service is that of the first. Each has a data directory of its own. */
   readonly nodes: readonly TestPds[]
-  /** Start another node. It belongs to the cluster, and stops with it. */
-  add(config?: ConfigOverrides): Promise<TestPds>
+  /**
+   * Start another node, perhaps on a machine whose clock is wrong. It belongs to the cluster, and stops with it.
+   */
+  add(config?: ConfigOverrides, machine?: { aheadSecs: number }): Promise<TestPds>
+}
+
+function wrongClock({ aheadSecs }: { aheadSecs: number }): Overrides {
+  const clock = new TestClock()
+  clock.jump({ secs: aheadSecs })
+  return { clock, machineNow: () => Date.now() + aheadSecs * 1000 }
 }
 
 /** Starts `size` nodes, one after another. Without `at`, the database is one that goes with the cluster. */
@@ -23,12 +31,12 @@ export async function startCluster(
   const { databaseUrl, drop } = at === undefined ? await testDatabase() : { databaseUrl: at, drop: async () => {} }
   const clock = new TestClock()
   const nodes: TestPds[] = []
-  const add = async (more: ConfigOverrides = {}) => {
+  const add = async (more: ConfigOverrides = {}, machine: { aheadSecs: number } | null = null) => {
     const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl }
     const node = await startServerOn(
       {},
       { ...shared, ...config, ...more },
-      { ...overrides, clock, sharesDatabase: true, publicUrl: nodes[0]?.url },
+      { ...overrides, clock, ...(machine && wrongClock(machine)), sharesDatabase: true, publicUrl: nodes[0]?.url },
     )
     nodes.push(node)
     return node

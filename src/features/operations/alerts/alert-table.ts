@@ -5,6 +5,7 @@
 import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
+import { differenceWords } from '../../../platform/network/clock-comparison.ts'
 import { RECOVERY_WINDOW_MILLIS } from '../../../protocol/plc.ts'
 import { changedWords } from '../../identity/account-events/account-events.ts'
 import { continuousState } from '../backup/backup.ts'
@@ -206,7 +207,12 @@ export const alerts: readonly Alert[] = [
     ofNode: true,
     everySecs: 15 * MINUTE_SECS,
     holdsForSecs: 0,
-    look: async (ctx) => ofFault(await findingOf(ctx, 'clock')),
+    async look(ctx) {
+      const error = ctx.db.cluster?.clockError ?? 0
+      if (error === 0) return ofFault(await findingOf(ctx, 'clock'))
+      const words = differenceWords(error / 1000, 'most other nodes and the database')
+      return [{ text: `${words}: this node goes by their time` }]
+    },
   },
   {
     name: 'sign-ups-burst',

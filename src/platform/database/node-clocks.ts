@@ -1,0 +1,45 @@
+/**
+ * The time that the nodes of a cluster go by. A node whose clock is wrong would delete what the others keep, forget
+ * failed guesses, and sign commits of the future. Each node notes with its heartbeats how far its clock is ahead of
+ * PostgreSQL's. If most clocks, PostgreSQL's among them, agree on another time than its own, the node goes by that.
+ *
+ * A node that is alone with PostgreSQL cannot know which of the two clocks is wrong, and goes by its own.
+ */
+import { MINUTE_MILLIS } from '../../base/durations.ts'
+
+/** Clocks that differ by less agree. Access tokens and proofs allow for as much. */
+const AGREEING_MILLIS = 2 * MINUTE_MILLIS
+/** An error that changes by less stays what it was, so that time runs evenly. */
+const JITTER_MILLIS = 1000
+
+/** All instants are in milliseconds. */
+interface Answer {
+  /** PostgreSQL's clock, at some moment between the other two. */
+  at: number
+  /** This node's clock before it asked, and after the answer. */
+  askedAt: number
+  answeredAt: number
+}
+
+/**
+ * By how much the clock of a node is ahead of PostgreSQL's, negative if behind. An answer may have taken long: of what
+ * the difference may be, this is the smallest.
+ */
+export const aheadBy = ({ at, askedAt, answeredAt }: Answer): number =>
+  Math.max(askedAt - at, Math.min(0, answeredAt - at))
+
+/**
+ * By how much the clock of a node is wrong, given by how much it and those of other nodes are ahead of PostgreSQL's.
+ * `before`: what was found last, which holds while too few nodes are there to tell.
+ */
+export function clockError(own: number, others: readonly number[], before: number): number {
+  if (Math.abs(own) <= AGREEING_MILLIS) return 0
+  const clocks = [0, own, ...others].toSorted((a, b) => a - b)
+  // Clocks that agree and are the majority have the middle one among them.
+  const middle = clocks[clocks.length >>> 1]!
+  const agreeing = clocks.filter((clock) => Math.abs(clock - middle) <= AGREEING_MILLIS).length
+  if (agreeing <= clocks.length / 2) return Math.abs(own - before) <= AGREEING_MILLIS ? before : 0
+  const error = own - middle
+  if (Math.abs(error) <= AGREEING_MILLIS) return 0
+  return Math.abs(error - before) <= JITTER_MILLIS ? before : error
+}

@@ -1,0 +1,74 @@
+/** A node whose clock is wrong by hours: it goes by the time of the others, and harms nobody. */
+import { expect, test } from 'bun:test'
+import { alerts } from '../../../src/features/operations/alerts/alert-table.ts'
+import { tidMicros } from '../../../src/protocol/tid.ts'
+import type { Tid } from '../../../src/protocol/identifiers.ts'
+import { createAccount, holder, PASSWORD, xrpc } from '../../support/clients/account.ts'
+import { Uploader } from '../../support/clients/uploader.ts'
+import { useCluster } from '../../support/cluster-world.ts'
+import { startCluster } from '../../support/servers/cluster.ts'
+import { setUp } from '../../support/set-up.ts'
+
+const HOUR_SECS = 3600
+const AHEAD_SECS = 6 * HOUR_SECS
+/** Nodes agree if they differ by less. */
+const AGREEING_SECS = 120
+
+const {
+  cluster,
+  nodes: [right],
+} = useCluster(2, { rateLimit: { enabled: false } })
+const ahead = setUp(() => cluster.add({}, { aheadSecs: AHEAD_SECS }))
+const behind = setUp(() => cluster.add({}, { aheadSecs: -AHEAD_SECS }))
+
+/** By how much the time that a node goes by is ahead. */
+const secsAhead = ({ ctx }: typeof right) => (ctx.clock.now() - cluster.clock.now()) / 1000
+
+test('its sweeps delete nothing before its time', async () => {
+  const alice = await Uploader.join(right, 'alice')
+  const { ref } = await alice.upload('a picture')
+  for (let pass = 0; pass < 3; pass++) await ahead.runSweep('blob-gc')
+  expect(await right.count('blob', { cid: ref.$link })).toBe(1)
+})
+
+test('guesses at it are guesses at the others', async () => {
+  const { handle } = await createAccount(right, 'bob')
+  const signIn = (node: typeof right, password: string) =>
+    xrpc(node, 'com.atproto.server.createSession', { json: { identifier: handle, password } })
+  for (const node of [right, ahead, right, behind, ahead]) expect((await signIn(node, 'wrong')).status).toBe(401)
+  for (const node of [right, ahead, behind]) expect((await signIn(node, PASSWORD)).status).toBe(429)
+})
+
+test('it signs no commit of the future, and its tokens last as long as those of others', async () => {
+  const account = await createAccount(right, 'carol')
+  const write = (node: typeof right) =>
+    holder(node, account).call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: 'com.example.note', record: {} },
+    })
+  for (const node of [ahead, behind, right]) {
+    const { status, body } = await write(node)
+    expect(status).toBe(200)
+    const aheadSecs = tidMicros(body.commit.rev as Tid) / 1_000_000 - cluster.clock.now() / 1000
+    expect(Math.abs(aheadSecs)).toBeLessThan(AGREEING_SECS)
+  }
+})
+
+test('its operators are told', async () => {
+  const clock = alerts.find(({ name }) => name === 'clock-off')!
+  expect(await clock.look(ahead.ctx)).toEqual([
+    { text: '6 hours ahead of most other nodes and the database: this node goes by their time' },
+  ])
+  expect(await clock.look(behind.ctx)).toEqual([
+    { text: '6 hours behind most other nodes and the database: this node goes by their time' },
+  ])
+})
+
+test('the others go by their own clock', () => {
+  expect(secsAhead(right)).toBeLessThan(AGREEING_SECS)
+})
+
+test('where the clock of the database is the wrong one, the nodes go by their own', async () => {
+  await using shifted = await startCluster(0)
+  const nodes = [await shifted.add({}, { aheadSecs: AHEAD_SECS }), await shifted.add({}, { aheadSecs: AHEAD_SECS })]
+  for (const node of nodes) expect(Math.abs(secsAhead(node) - AHEAD_SECS)).toBeLessThan(AGREEING_SECS)
+})
