@@ -112,6 +112,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/platform/database/checkpoints.test.ts',
   'tests/platform/database/log-follower.test.ts',
   'tests/platform/database/migration-files.test.ts',
+  'tests/features/waitlist/listed-address.test.ts',
   'tests/platform/database/nodes.test.ts',
   'tests/platform/database/postgres.test.ts',
   'tests/platform/database/reader-database.test.ts',

@@ -3,13 +3,16 @@ import { sql, type Reader, type Tx } from '../../../platform/database/database.t
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
 import type { Language } from '../../../protocol/languages.ts'
 
-/** Add an entry. Does nothing if the email address is already on the list. */
+/**
+ * Add an entry. Changes nothing if the email address is already on the list, but writes the row again: a transaction
+ * without writes would be answered before the disk has flushed, and the time would tell who is on the list.
+ */
 export const insertEntry = (
   tx: Tx,
   { email, handle, language, now }: { email: string; handle: Handle | null; language: Language | null; now: Millis },
 ): Promise<number> =>
   tx.run(
-    sql`INSERT INTO waitlist_entry (email, handle, language, created_at) VALUES (${email}, ${handle}, ${language}, ${now}) ON CONFLICT (email) DO NOTHING`,
+    sql`INSERT INTO waitlist_entry (email, handle, language, created_at) VALUES (${email}, ${handle}, ${language}, ${now}) ON CONFLICT (email) DO UPDATE SET email = excluded.email`,
   )
 
 export interface WaitlistRow {
