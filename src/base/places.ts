@@ -45,8 +45,12 @@ export class Places {
    * client has to wait. What `client` says is read only while places are scarce.
    */
   async enter(client: Client, gone?: () => AbortSignal): Promise<() => void> {
-    // A free place is taken at once, unless the network has used up its own.
-    return this.#admits(client) ? this.#take(client) : this.#turn(client, gone?.())
+    return this.takeFree(client) ?? this.#turn(client, gone?.())
+  }
+
+  /** Take a free place. Returns null if there is none, or if the network has used up its own. */
+  takeFree(client: Client): (() => void) | null {
+    return this.#admits(client) ? this.#take(client) : null
   }
 
   async run<T>(client: Client, work: () => Promise<T>): Promise<T> {

@@ -94,7 +94,8 @@ export async function* writeCar(roots: Roots, pages: Pages): AsyncGenerator<Uint
 const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(roots: Roots): Uint8Array {
-  if (!(roots instanceof Cid)) return headerOfAll(roots ?? [])
+  if (roots === null) return rootlessHeader
+  if (!(roots instanceof Cid)) return headerOfAll(roots)
   const header = oneRoot.slice()
   header.set(roots.bytes, oneRootAt)
   return header
@@ -107,6 +108,8 @@ function headerOfAll(roots: readonly Cid[]): Uint8Array {
   return framed
 }
 
+/** An archive without a root begins with this. */
+export const rootlessHeader = headerOfAll([])
 /** The header of nearly every archive, but for the CID, and where the CID is in it. */
 const noCid = new Uint8Array(CID_BYTES_LENGTH).fill(0xff)
 const oneRoot = headerOfAll([new Cid(noCid)])
@@ -115,6 +118,13 @@ const oneRootAt = Buffer.from(oneRoot).indexOf(noCid)
 function sectionLength(block: Block): number {
   const length = CID_BYTES_LENGTH + block.bytes.length
   return varintLength(length) + length
+}
+
+/** Returns a block as it is in archives. */
+export function sectionOf(block: Block): Uint8Array {
+  const section = new Uint8Array(sectionLength(block))
+  writeSection(section, 0, block)
+  return section
 }
 
 function writeSection(target: Uint8Array, start: number, block: Block): number {

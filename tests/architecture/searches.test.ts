@@ -36,6 +36,8 @@ const searches: Readonly<Record<string, string>> = {
   'features/data/proxy/feed-munging.ts: munged.splice(': 'at most ten posts are inserted',
   'features/identity/repo-keys/key-rotation.ts: operation.rotationKeys.includes(': 'at most five rotation keys',
   'features/data/repo/tree-nodes.ts: stored.find(': 'not a list: a query',
+  'features/data/sync/repo-export.ts: Buffer.concat(': 'each section once',
+  'features/data/sync/repo-export.ts: cids.filter(': 'the CIDs of each page once',
   'features/operations/certificates/wanted-certificates.ts: groups.some(':
     'the domains of handles, for at most nine names',
   'features/operations/certificates/wanted-certificates.ts: names.includes(': 'the names of its own certificate, once',

@@ -6,6 +6,7 @@
  * one. If there are too many stragglers, the oldest of the network that has most of them is cut off. A slow client
  * therefore neither holds a place nor is cut off for its slowness alone.
  */
+import type { Client } from '../../base/fair-queue.ts'
 import { Places, type PlaceBounds } from '../../base/places.ts'
 import type { Config } from '../configuration/config.ts'
 import { clientHere, resumed } from './request-scope.ts'
@@ -52,8 +53,7 @@ export class StreamPlaces {
   /** Throws `NoPlace` after too long a wait, or the reason of the request's signal if the client goes away. */
   async enter(request: Pick<Request, 'signal'>): Promise<StreamPlace> {
     const client = clientHere()
-    const leave = await this.#places.enter(client, () => request.signal)
-    resumed()
+    const leave = this.#places.takeFree(client) ?? (await this.#turn(client, request))
     let timer: ReturnType<typeof setTimeout> | undefined
     let forget: (() => void) | null = null
     let isOver = false
@@ -73,6 +73,12 @@ export class StreamPlaces {
         }, this.bounds.patienceMillis)
       },
     }
+  }
+
+  async #turn(client: Client, request: Pick<Request, 'signal'>): Promise<() => void> {
+    const leave = await this.#places.enter(client, () => request.signal)
+    resumed()
+    return leave
   }
 
   /** Returns the function that forgets it again. */

@@ -203,6 +203,26 @@ test('a block that was given is not given once its record is gone, nor as one of
   })
 })
 
+test('a block that two repositories have is given by each of them, until its record there is gone', async () => {
+  const record = { $type: collection, text: 'of both', createdAt: '2026-01-01T00:00:00.000Z' }
+  const json = (repo: string) => ({ repo, collection, rkey: 'both', record, validate: false })
+  const both = [alice, await createAccount(pds, 'twin')] as const
+  const cids: string[] = []
+  for (const { did, call } of both) {
+    const { body } = await call('com.atproto.repo.createRecord', { json: json(did) })
+    cids.push(body.cid)
+  }
+  expect(cids[0]).toBe(cids[1]!)
+  const statuses = async () => {
+    const found: number[] = []
+    for (const { did } of [...both, ...both]) found.push((await sync('getBlocks', { did, cids: [cids[0]!] })).status)
+    return found
+  }
+  expect(await statuses()).toEqual([200, 200, 200, 200])
+  await alice.call('com.atproto.repo.deleteRecord', { json: { repo: alice.did, collection, rkey: 'both' } })
+  expect(await statuses()).toEqual([400, 200, 400, 200])
+})
+
 test('a proof of nodes that were read before takes one statement', async () => {
   const { rkey } = await post(alice, 'proven twice')
   await exportRecord(asked(), alice.did as Did, `${collection}/${rkey}`)

@@ -1,37 +1,53 @@
 /**
- * Single blocks of repositories by CID. The blocks of a commit never change, and are cached under the CID of the
- * commit.
+ * Single blocks of repositories by CID. The blocks of a commit never change, and are cached with the CID of the commit.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
-import type { Block } from '../../../protocol/car.ts'
+import { sectionOf, type Block } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { StoredNodes } from './node-store.ts'
 import { findBlocksLeftOut, findRecordBlock } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
-/** Size of the cache: bytes of blocks and characters of keys. Room for about 16,000 posts. */
+/** Size of the cache: bytes of sections and characters of CIDs. Room for about 16,000 posts. */
 const MAX_BYTES = 8 * 1024 ** 2
 
-const keptBlocks = perContext(() => new BoundedCache<Uint8Array>(MAX_BYTES, (key, block) => key.length + block.length))
+interface KeptSection {
+  /** The commit of its repository. A block of several repositories is kept for the one that was read last. */
+  commit: string
+  section: Uint8Array
+}
 
-/** Returns the blocks of a repository in the order of `cids`; null for each that it does not have. */
-export async function blocksOf(
+const keptSections = perContext(
+  () => new BoundedCache<KeptSection>(MAX_BYTES, (cid, { section }) => cid.length + section.length),
+)
+
+/** Returns blocks of a repository as CAR sections, in the order of `cids`; null for each that it does not have. */
+export async function sectionsOf(
   ctx: Context,
   reader: Reader,
   repo: RepoHead,
   cids: readonly Cid[],
 ): Promise<(Uint8Array | null)[]> {
-  const kept = keptBlocks(ctx)
-  const keyOf = (cid: Cid) => `${repo.head} ${cid}`
-  const blocks = cids.map((cid) => kept.get(keyOf(cid)) ?? null)
-  if (!blocks.includes(null)) return blocks
-  const missing = cids.filter((_, i) => blocks[i] === null)
+  const kept = keptSections(ctx)
+  const commit = repo.head.toString()
+  const sections = cids.map((cid) => {
+    const found = kept.get(cid.toString())
+    return found?.commit === commit ? found.section : null
+  })
+  if (!sections.includes(null)) return sections
+  const missing = cids.filter((_, i) => sections[i] === null)
   const stored = await storedBlocks(reader, repo, missing)
-  for (const [i, cid] of missing.entries()) if (stored[i]) kept.set(keyOf(cid), stored[i])
   let next = 0
-  return blocks.map((block) => block ?? stored[next++] ?? null)
+  return sections.map((section) => section ?? keep(missing[next]!, stored[next++] ?? null))
+
+  function keep(cid: Cid, bytes: Uint8Array | null): Uint8Array | null {
+    if (bytes === null) return null
+    const section = sectionOf({ cid, bytes })
+    kept.set(cid.toString(), { commit, section })
+    return section
+  }
 }
 
 async function storedBlocks(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {

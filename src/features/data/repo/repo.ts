@@ -42,7 +42,7 @@ import { repoFaults } from './repo-verification.ts'
 import { secondOpinion } from './second-opinion.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
-export { blocksOf } from './commit-blocks.ts'
+export { sectionsOf } from './commit-blocks.ts'
 export { createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
 export { repoBlocks } from './repo-blocks.ts'
 export { requireConfirmedAddress } from './record-writing.ts'

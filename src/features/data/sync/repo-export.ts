@@ -10,10 +10,10 @@ import { OneByOne } from '../../../base/one-by-one.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
 import { StreamPlaces, type StreamBounds } from '../../../platform/running/stream-places.ts'
-import { carOf, writeCar, type Block } from '../../../protocol/car.ts'
+import { carOf, rootlessHeader, writeCar } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
-import { blocksOf, recordProof, repoBlocks, repoHead } from '../repo/repo.ts'
+import { recordProof, repoBlocks, repoHead, sectionsOf } from '../repo/repo.ts'
 import { carResponse, OutgoingCar, type Recipient } from './outgoing-car.ts'
 
 /** For exports of repositories. More of them at a time take more memory, and are not faster. */
@@ -89,7 +89,10 @@ export async function exportRepo(recipient: Recipient, did: Did, since: Tid | nu
   return promise
 }
 
-/** Exports blocks by CID, in an archive without a root, or returns the CIDs that the repository does not have. */
+/**
+ * Exports blocks by CID, at least one, in an archive without a root, or returns the CIDs that the repository does not
+ * have.
+ */
 export async function exportBlocks(
   recipient: Recipient,
   did: Did,
@@ -97,36 +100,24 @@ export async function exportBlocks(
 ): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
   const missing: Cid[] = []
   const response = await sent(recipient, async (outgoing) => {
-    if (cids.length <= BLOCKS_AT_ONCE) outgoing.push(carOf(null, await blocksAmong(recipient, did, cids, missing)))
-    else for await (const chunk of writeCar(null, blockPages(recipient, did, cids, missing))) outgoing.push(chunk)
+    for (let start = 0; start < cids.length; start += BLOCKS_AT_ONCE) {
+      if (start > 0) await nextTurn(recipient.ctx)
+      const sections = await sectionsAmong(recipient, did, cids.slice(start, start + BLOCKS_AT_ONCE), missing)
+      // Copied, because those in the cache must stay as they are.
+      outgoing.push(Buffer.concat(start === 0 ? [rootlessHeader, ...sections] : sections))
+    }
     return missing.length === 0
   })
   return response === null ? { ok: false, missing } : { ok: true, response }
 }
 
-/** Yields the blocks that exist, in pages, and adds the CIDs of the others to `missing`. */
-async function* blockPages(
-  recipient: Recipient,
-  did: Did,
-  cids: readonly Cid[],
-  missing: Cid[],
-): AsyncGenerator<Block[]> {
-  for (let start = 0; start < cids.length; start += BLOCKS_AT_ONCE) {
-    if (start > 0) await nextTurn(recipient.ctx)
-    yield await blocksAmong(recipient, did, cids.slice(start, start + BLOCKS_AT_ONCE), missing)
-  }
-}
-
-/** Returns the blocks that exist, and adds the CIDs of the others to `missing`. */
-function blocksAmong({ ctx }: Recipient, did: Did, cids: readonly Cid[], missing: Cid[]): Promise<Block[]> {
+/** Returns the blocks that exist as CAR sections, and adds the CIDs of the others to `missing`. */
+function sectionsAmong({ ctx }: Recipient, did: Did, cids: readonly Cid[], missing: Cid[]): Promise<Uint8Array[]> {
   return ctx.db.shortSnapshot(async (reader) => {
     const repo = await repoHead(reader, did)
-    const found = repo === null ? cids.map(() => null) : await blocksOf(ctx, reader, repo, cids)
-    return cids.flatMap((cid, i) => {
-      if (found[i]) return { cid, bytes: found[i] }
-      missing.push(cid)
-      return []
-    })
+    const found = repo === null ? cids.map(() => null) : await sectionsOf(ctx, reader, repo, cids)
+    if (found.includes(null)) missing.push(...cids.filter((_, i) => found[i] === null))
+    return found.filter((section) => section !== null)
   })
 }
 
