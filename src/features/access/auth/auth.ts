@@ -8,7 +8,7 @@
 import { authorizationOf } from '../../../http/authorization-header.ts'
 import type { CredentialKind, RequiredScope } from '../../../http/credential.ts'
 import { besideSessions, presentedAs, refuseOthers, strict, taking } from '../../../http/credential-guards.ts'
-import type { Guard } from '../../../http/endpoint.ts'
+import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, insufficientScope } from '../../../http/errors.ts'
 import {
   isAccountMethod,
@@ -119,12 +119,16 @@ export function optionalAccess(required: RequiredScope = { grants: 'any', agents
   // The operator may use Basic only: a bearer token here is that of an account.
   const operator = { ...operatorKind, recognises: presentedAs('basic') }
   const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, required)
+  const viewer = async (exchange: Exchange): Promise<Viewer> => {
+    const caller = await known.check(exchange)
+    if (caller === null) return stranger
+    return 'actor' in caller ? { did: null, admin: true } : { did: caller.did, admin: false }
+  }
   return {
     ...known,
-    async check(exchange) {
-      const caller = await known.check(exchange)
-      if (caller === null) return { did: null, admin: false }
-      return 'actor' in caller ? { did: null, admin: true } : { did: caller.did, admin: false }
-    },
+    // Most readers present nothing, and all of these credentials are in this header.
+    check: (exchange) => (exchange.request.headers.get('authorization') ? viewer(exchange) : stranger),
   }
 }
+
+const stranger: Viewer = { did: null, admin: false }
