@@ -1,6 +1,6 @@
 /** Charges rate limits and reports them in response headers. */
 import type { Charge, LimitName, LimitState } from '../platform/running/limits.ts'
-import { tighter } from '../platform/running/limits.ts'
+import { POINT_BYTES, tighter, writePoints } from '../platform/running/limits.ts'
 import type { Client } from '../base/fair-queue.ts'
 import { budgetsOf } from './client-address.ts'
 import type { Exchange, Limit } from './endpoint.ts'
@@ -59,9 +59,18 @@ export async function charge(exchange: Exchange, what: LimitName | Charge): Prom
   applyLimit(exchange, await limits.chargeShared(...charges))
 }
 
-/** Charge for what has already been done, whose cost was not known before. Refuses nothing. */
-export function chargeAfterwards(exchange: Exchange, what: Charge): void {
-  applyLimit(exchange, exchange.ctx.limits.spend(what))
+/**
+ * Charge the account for the bytes of its writes, as far as their points have not paid for them. The bytes are known
+ * once they are written, so this refuses nothing.
+ */
+export function chargeBytes(
+  exchange: Exchange & { caller: { did: string } },
+  writes: readonly { action: keyof typeof writePoints }[],
+  bytes: number,
+): void {
+  const paid = writes.reduce((points, { action }) => points + writePoints[action], 0)
+  const cost = Math.ceil(bytes / POINT_BYTES) - paid
+  if (cost > 0) applyLimit(exchange, exchange.ctx.limits.spend({ name: 'repoWrite', key: exchange.caller.did, cost }))
 }
 
 /**

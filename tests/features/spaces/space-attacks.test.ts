@@ -13,6 +13,7 @@ import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { hashOfSet } from '../../support/space-oracle.ts'
 import type { Table } from '../../support/tables.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 // Thousands of references are written.
@@ -226,6 +227,19 @@ describe('limits', () => {
     ])
     // 9 of 10 points are gone, and a creation takes 3.
     expect([(await open('b')).status, (await create('a', 'c')).status]).toEqual([429, 429])
+  })
+
+  test('of the bytes of records, for which points pay as they do for public ones', async () => {
+    await using own = await onOwn({ rateLimit: { enabled: true, writePointsHourly: 30 } })
+    using _ = atOneNode(own, 'a node knows its own points to the last')
+    const { account, by } = await member(own)
+    const put = async (rkey: string, length: number) => {
+      const input = { ...placeOf('large', account), collection: NOTE, rkey, record: { text: 'x'.repeat(length) } }
+      return (await by.post('putRecord', input)).status
+    }
+    expect([await put('small', 10), await put('large', 800_000), await put('next', 10), await put('last', 10)]).toEqual(
+      [200, 200, 200, 429],
+    )
   })
 
   test('of the references to blobs that a request takes away, which is a row for each', async () => {

@@ -144,6 +144,7 @@ const chargingThemselves = {
   'features/access/oauth/wallet-consents.ts': 'without a consent, the page is shown all the same',
   'features/access/oauth/wallet-consent-routes.ts': 'a page that waits counts once, however often it asks',
   'features/data/repo/write-routes.ts': 'the bytes of an event are known once it is written',
+  'features/data/spaces/space-routes.ts': 'the same for records in spaces',
   'features/data/proxy/relay-routes.ts': 'only reports of accounts of other servers count',
   'features/operations/operators/operators.ts': 'only failures count',
   'features/operations/console/console-entry.ts': 'the form shows it',

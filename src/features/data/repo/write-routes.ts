@@ -1,10 +1,10 @@
 /** Methods of `com.atproto.repo` that change records. */
 import { invalidRequest, isStorageOutage } from '../../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
-import { chargeAfterwards } from '../../../http/limiting.ts'
+import { chargeBytes } from '../../../http/limiting.ts'
 import { MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
-import { POINT_BYTES, writePoints } from '../../../platform/running/limits.ts'
+import { writePoints } from '../../../platform/running/limits.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 import type { CommitMeta } from './commit-writer.ts'
@@ -42,23 +42,12 @@ async function write(
   try {
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
     const outcome = await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
-    if (outcome.commit !== null) chargeBytes(call, input.writes, outcome.commit)
+    if (outcome.commit !== null) chargeBytes(call, input.writes, outcome.commit.eventBytes)
     return outcome
   } catch (error) {
     if (!isStorageOutage(error)) await call.revalidate(ctx.db)
     throw error
   }
-}
-
-/** Charges the bytes of the event for which the points of its writes do not pay. */
-function chargeBytes(
-  call: Exchange & { caller: AccessCaller },
-  writes: WriteInput['writes'],
-  { eventBytes }: CommitMeta,
-): void {
-  const paid = writes.reduce((points, { action }) => points + writePoints[action], 0)
-  const cost = Math.ceil(eventBytes / POINT_BYTES) - paid
-  if (cost > 0) chargeAfterwards(call, { name: 'repoWrite', key: call.caller.did, cost })
 }
 
 const metaOf = (commit: CommitMeta | null) =>

@@ -1,5 +1,6 @@
 /** Methods of `com.atproto.space`: what an account writes in spaces, and what it reads of that. */
-import { procedure, query, type CallLimit } from '../../../http/endpoint.ts'
+import { procedure, query, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
+import { chargeBytes } from '../../../http/limiting.ts'
 import { writePoints } from '../../../platform/running/limits.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
 import { parseSpaceUri } from '../../../protocol/space-address.ts'
@@ -10,7 +11,7 @@ import { spaceBlobs } from '../blobs/blobs.ts'
 import { requireOwnRead, requireOwnRepo, spacePermissions, spaceReader, spaceWriter } from './space-access.ts'
 import { latestCommit, spaceOps, spaceRecord, spaceRecords } from './space-reading.ts'
 import { listSpacesOf } from './space-store.ts'
-import { writeToSpace, type SpaceWrite, type SpaceWriteResult } from './space-writing.ts'
+import { writeToSpace, type SpaceWrite, type SpaceWriteInput, type SpaceWriteResult } from './space-writing.ts'
 
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
@@ -44,30 +45,37 @@ function ownPlace<Params extends { space: SpaceUri; repo: Did }>({
   return params
 }
 
+async function write(call: Exchange & { caller: AccessCaller }, input: SpaceWriteInput): Promise<SpaceWriteResult[]> {
+  const { results, bytes } = await writeToSpace(call.ctx, call.caller, input)
+  chargeBytes(call, input.writes, bytes)
+  return results
+}
+
 export const spaceRoutes = [
   procedure('com.atproto.space.createRecord', {
     ...writing,
     limit: writesOf(() => writePoints.create),
-    async handler({ ctx, caller, input: { collection, rkey, record, ...input } }) {
-      const writes = [{ action: 'create' as const, collection, rkey, record }]
-      return written((await writeToSpace(ctx, caller, { ...input, writes }))[0]!)
+    async handler(call) {
+      const { collection, rkey, record, ...input } = call.input
+      return written((await write(call, { ...input, writes: [{ action: 'create', collection, rkey, record }] }))[0]!)
     },
   }),
 
   procedure('com.atproto.space.putRecord', {
     ...writing,
     limit: writesOf(() => writePoints.put),
-    async handler({ ctx, caller, input: { collection, rkey, record, ...input } }) {
-      const writes = [{ action: 'put' as const, collection, rkey, record }]
-      return written((await writeToSpace(ctx, caller, { ...input, writes }))[0]!)
+    async handler(call) {
+      const { collection, rkey, record, ...input } = call.input
+      return written((await write(call, { ...input, writes: [{ action: 'put', collection, rkey, record }] }))[0]!)
     },
   }),
 
   procedure('com.atproto.space.deleteRecord', {
     ...writing,
     limit: writesOf(() => writePoints.delete),
-    async handler({ ctx, caller, input: { collection, rkey, ...input } }) {
-      await writeToSpace(ctx, caller, { ...input, writes: [{ action: 'delete', collection, rkey, lenient: true }] })
+    async handler(call) {
+      const { collection, rkey, ...input } = call.input
+      await write(call, { ...input, writes: [{ action: 'delete', collection, rkey, lenient: true }] })
       return {}
     },
   }),
@@ -77,8 +85,9 @@ export const spaceRoutes = [
     limit: writesOf(({ writes }: LexMethods['com.atproto.space.applyWrites']['input']) =>
       writes.reduce((points, { $type }) => points + writePoints[actions[$type]], 0),
     ),
-    async handler({ ctx, caller, input: { writes, ...input } }) {
-      const results = await writeToSpace(ctx, caller, { ...input, writes: writes.map(writeOf) })
+    async handler(call) {
+      const { writes, ...input } = call.input
+      const results = await write(call, { ...input, writes: writes.map(writeOf) })
       return { results: results.map((result, i) => resultOf(writes[i]!, result)) }
     },
   }),

@@ -72,7 +72,8 @@ interface Prepared {
 }
 
 /**
- * Apply the writes at one revision, all or none; later ones see earlier ones. Results are in the order of the writes.
+ * Apply the writes at one revision, all or none; later ones see earlier ones. Results are in the order of the writes,
+ * with the bytes of all records.
  *
  * Refuses with `Forbidden` if the repository is not the caller's, with `ScopeMissingError` what the grant does not
  * cover, with `RecordAlreadyExists` or `RecordNotFound`, and with `InvalidRequest` above the limits of the server.
@@ -81,7 +82,7 @@ export async function writeToSpace(
   ctx: Context,
   caller: AccessCaller,
   input: SpaceWriteInput,
-): Promise<SpaceWriteResult[]> {
+): Promise<{ results: SpaceWriteResult[]; bytes: number }> {
   const { did } = caller
   if (input.repo !== did) throw forbidden('A repository is written by its own account')
   if (input.writes.length > MAX_WRITES) throw invalidRequest(`Too many writes. Max: ${MAX_WRITES}`)
@@ -99,11 +100,12 @@ export async function writeToSpace(
   const prepared: Prepared[] = []
   for (const write of input.writes) prepared.push(await prepare(ctx, write, input.validate, newKey))
   await ctx.db.transactionOn(accountLock(did), (tx) => apply(ctx, tx, { caller, space, permissions, prepared }))
-  return prepared.map(({ path, written }) => ({
+  const results = prepared.map(({ path, written }) => ({
     uri: spaceRecordUri(space.uri, did, path),
     cid: written && written.record.cid,
     ...(written?.status && { validationStatus: written.status }),
   }))
+  return { results, bytes: prepared.reduce((sum, { written }) => sum + (written?.record.bytes.length ?? 0), 0) }
 }
 
 const possibleActions = {
