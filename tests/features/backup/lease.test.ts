@@ -232,3 +232,25 @@ test('a file that says it is another directory cannot continue the backup', asyn
   writeFileSync(path, crypto.randomUUID())
   await expect(pds.restart()).rejects.toThrow('another machine')
 })
+
+test('a server that could not take its lease, however often it was started, takes it once it can', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  const backup = { continuous: `s3://${mirror.bucket}/backup`, continuousLagMs: 100 }
+  await using pds = await startPdsOnFile({ backup, blobMirror: mirror })
+  const isSent = () => until(async () => (await request(`${pds.url}/readyz`)).body.continuousBackup?.lagMillis === 0)
+  await isSent()
+  let refused = 0
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'PUT' || !key.endsWith('/lease')) return false
+    refused++
+    response.writeHead(403).end()
+    return true
+  }
+  for (let starts = 0; starts < 40; starts++) await pds.restart()
+  expect(refused).toBeGreaterThanOrEqual(40)
+  bucket.intercept = null
+  await pds.restart()
+  await createAccount(pds, 'alice')
+  await isSent()
+}, 60_000)

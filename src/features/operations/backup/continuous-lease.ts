@@ -16,7 +16,7 @@ import { CONTINUOUS } from './continuous-format.ts'
 const LEASE = `${CONTINUOUS}lease`
 const HOLDER_FILE = 'holdfast.holder'
 const RUNS_FILE = 'holdfast.runs'
-/** Starts that may have taken the lease. There is more than one only after a crash in the middle of that. */
+/** Starts that may have taken the lease. There is more than one only after starts that could not take it. */
 const MAX_RUNS = 32
 /** A lease that is unchanged for this many times its length has run out, whatever the two clocks do meanwhile. */
 const PATIENCE = 1.25
@@ -189,8 +189,10 @@ export class Lease {
       beat: (former?.record.beat ?? 0) + 1,
       at: clock.now(),
     }
-    // First, because the lease may be taken although there is no answer.
-    noteRuns(dataDir, [...formerRuns(dataDir).filter((each) => each !== run), run])
+    // First, because the lease may be taken although there is no answer. The start that it names stays: others that
+    // could not take it may have been many.
+    const last = isSame && former.record.run !== undefined ? [former.record.run, run] : [run]
+    noteRuns(dataDir, [...formerRuns(dataDir).filter((each) => !last.includes(each)), ...last])
     const tag = await archive.swap(LEASE, encode(record), former?.tag ?? null)
     if (tag === null) return null
     noteRuns(dataDir, [run])
@@ -212,9 +214,8 @@ export class Lease {
   }
 
   /** Leave it to the process that has it with a copy of this data directory, as if it had not been taken. */
-  async giveBack(): Promise<void> {
-    const { beat } = this.record
-    await this.place.archive.swap(LEASE, encode({ ...this.record, ...this.former, beat: beat + 1 }), this.found.tag)
+  async giveBack(former: LeaseRecord): Promise<void> {
+    await this.place.archive.swap(LEASE, encode({ ...former, beat: this.record.beat + 1 }), this.found.tag)
   }
 
   /** Look whether another machine has taken it. Returns what that one wrote, or null. */

@@ -654,23 +654,30 @@ export class ContinuousSending implements CommitGate {
    */
   async #olderThanChain(): Promise<OlderDatabase | null> {
     const lease = this.#lease!
+    const { former } = lease
     // A new holder, as after a restore, continues without them.
-    if (lease.former === null || this.#state === null) return null
+    if (former === null || this.#state === null) return null
     try {
       await this.#requireNewestOf(this.#state)
       return null
     } catch (error) {
       if (!(error instanceof OlderDatabase)) throw error
-      await lease.giveBack()
+      await lease.giveBack(former)
       return error
     }
   }
 
-  /** Throws `OlderDatabase` if the destination has a segment after this place with events that the database lacks. */
-  async #requireNewestOf({ chain, next }: ChainState): Promise<void> {
+  /**
+   * Throws `OlderDatabase` if the destination has a segment after this place with events that the database lacks, or if
+   * it had segments there that were deleted since: it has the one with the number `through`.
+   */
+  async #requireNewestOf({ chain, next }: ChainState, through = 0): Promise<void> {
     const seq = await headSeq(this.ctx.db)
     for (let number = this.#spool.waiting[0]?.number ?? next; ;) {
-      const header = headerOf((await readObject(this.#archive, segmentName(chain, number))) ?? new Uint8Array())
+      const found = await readObject(this.#archive, segmentName(chain, number))
+      // To continue there would be to write where no restore looks.
+      if (found === null && number <= through) throw new OlderDatabase()
+      const header = found && headerOf(found)
       if (header === null) return
       if (header.seq > seq)
         throw new OlderDatabase(`, or delete ${holderFile(this.ctx.config.dataDir)} to continue without them`)
@@ -705,7 +712,7 @@ export class ContinuousSending implements CommitGate {
         await this.#withSource(async (source) =>
           this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq),
         )
-      else await this.#requireNewestOf(this.#state)
+      else await this.#requireNewestOf(this.#state, seen.through)
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
@@ -828,7 +835,10 @@ export class ContinuousSending implements CommitGate {
     )
   }
 
-  /** Write an object, and see that it is there. Throws `ChainTaken` if there is another one. */
+  /**
+   * Write an object, and see that it is there. Throws `ChainTaken` if there is another one, and under `async`
+   * `ChainBroken` if there is only a part of it: nothing is lost with another chain.
+   */
   async #write(name: string, content: Uint8Array): Promise<void> {
     if (await this.#archive.writeNew(name, content)) return
     for (let tries = 1; ; tries++) {
@@ -837,8 +847,11 @@ export class ContinuousSending implements CommitGate {
       if (Buffer.from(found).equals(content)) return
       if (!Buffer.from(content).subarray(0, found.byteLength).equals(found))
         throw new ChainTaken(`${name} has another content: does another server use the same destination?`)
-      if (tries === MAX_READS)
-        throw new Error(`the destination sends ${found.byteLength} of the ${content.byteLength} bytes of ${name}`)
+      if (tries === MAX_READS) {
+        const text = `the destination sends ${found.byteLength} of the ${content.byteLength} bytes of ${name}`
+        // It may have no more of them, and will never accept this object then.
+        throw this.#isPromised ? new Error(text) : new ChainBroken(text)
+      }
       await this.#pause(FIRST_PAUSE_MILLIS)
     }
   }
