@@ -93,6 +93,15 @@ export interface Tables {
     used_at: number | null
     remembered: number | null
   }
+  node: {
+    id: string
+    name: string
+    version: string
+    started_at: number
+    heartbeat_at: number
+    clock_ahead: number | null
+    beats: number
+  }
   oauth_replay: { kind: string; value: string }
   oauth_request: Record<never, never>
   operator_audit: Record<never, never>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { aheadBy, clockError } from './node-clocks.ts'
+import { aheadBy, clockError, errorSince } from './node-clocks.ts'
 
 const HOUR = 3_600_000
 
@@ -36,9 +36,31 @@ describe('a clock is wrong by what most others say', () => {
     expect(clockError(6 * HOUR + 40, [0], 5 * HOUR)).toBe(6 * HOUR + 40)
   })
 
+  test('still, until the clocks differ by less than half of what agrees: one near the limit is not set to and fro', () => {
+    expect(clockError(119_000, [0, 0], 121_000)).toBe(119_000)
+    expect(clockError(-119_000, [0, 0], -121_000)).toBe(-119_000)
+    expect(clockError(59_000, [0, 0], 119_000)).toBe(0)
+    expect(clockError(119_000, [0, 0], 0)).toBe(0)
+  })
+
   test('still, once the others have left; not after the clock was set', () => {
     expect(clockError(6 * HOUR, [], 6 * HOUR)).toBe(6 * HOUR)
     expect(clockError(0, [], 6 * HOUR)).toBe(0)
     expect(clockError(3 * HOUR, [], 6 * HOUR)).toBe(0)
+  })
+})
+
+describe('a clock that was compared', () => {
+  const compared = { wall: 20 * HOUR, monotonic: 1000 }
+
+  test('is wrong by the same, as long as nobody sets it', () => {
+    expect(errorSince(6 * HOUR, compared, { wall: 20 * HOUR + 3000, monotonic: 4000.4 })).toBe(6 * HOUR)
+    expect(errorSince(6 * HOUR, compared, { wall: 20 * HOUR + 3000, monotonic: 3900 })).toBe(6 * HOUR)
+  })
+
+  test('is wrong by as much more or less as somebody has set it since', () => {
+    expect(errorSince(6 * HOUR, compared, { wall: 14 * HOUR + 3000, monotonic: 4000 })).toBe(0)
+    expect(errorSince(-6 * HOUR, compared, { wall: 26 * HOUR + 3000, monotonic: 4000 })).toBe(0)
+    expect(errorSince(6 * HOUR, compared, { wall: 21 * HOUR + 3000, monotonic: 4000 })).toBe(7 * HOUR)
   })
 })

@@ -9,6 +9,8 @@ import { MINUTE_MILLIS } from '../../base/durations.ts'
 
 /** Clocks that differ by less agree. Access tokens and proofs allow for as much. */
 const AGREEING_MILLIS = 2 * MINUTE_MILLIS
+/** A clock that was wrong is right again once it differs by less, so that one near the limit is not set to and fro. */
+const RIGHT_AGAIN_MILLIS = MINUTE_MILLIS
 /** An error that changes by less stays what it was, so that time runs evenly. */
 const JITTER_MILLIS = 1000
 
@@ -33,13 +35,33 @@ export const aheadBy = ({ at, askedAt, answeredAt }: Answer): number =>
  * `before`: what was found last, which holds while too few nodes are there to tell.
  */
 export function clockError(own: number, others: readonly number[], before: number): number {
-  if (Math.abs(own) <= AGREEING_MILLIS) return 0
+  if (isRight(own, before)) return 0
   const clocks = [0, own, ...others].toSorted((a, b) => a - b)
   // Clocks that agree and are the majority have the middle one among them.
   const middle = clocks[clocks.length >>> 1]!
   const agreeing = clocks.filter((clock) => Math.abs(clock - middle) <= AGREEING_MILLIS).length
   if (agreeing <= clocks.length / 2) return Math.abs(own - before) <= AGREEING_MILLIS ? before : 0
   const error = own - middle
-  if (Math.abs(error) <= AGREEING_MILLIS) return 0
+  if (isRight(error, before)) return 0
   return Math.abs(error - before) <= JITTER_MILLIS ? before : error
+}
+
+/** Whether a clock that is ahead by `difference` counts as right. `before`: as in `clockError`. */
+export const isRight = (difference: number, before: number): boolean =>
+  Math.abs(difference) <= (before === 0 ? AGREEING_MILLIS : RIGHT_AGAIN_MILLIS)
+
+/** The wall clock of a node and its monotonic clock, read at the same moment. */
+export interface Reading {
+  wall: number
+  monotonic: number
+}
+
+/**
+ * By how much a clock is wrong some time after it was compared, given by both readings and the error that was found.
+ * The error changes by as much as the operator has set the clock since, so that time runs evenly until the next
+ * comparison.
+ */
+export function errorSince(error: number, compared: Reading, now: Reading): number {
+  const setBy = Math.round(now.wall - compared.wall - (now.monotonic - compared.monotonic))
+  return Math.abs(setBy) <= JITTER_MILLIS ? error : error + setBy
 }

@@ -24,7 +24,7 @@ import {
   type Sql,
   type Tx,
 } from './database.ts'
-import { aheadBy, clockError } from './node-clocks.ts'
+import { aheadBy, clockError, errorSince, isRight, type Reading } from './node-clocks.ts'
 import { faultOf } from './postgres-faults.ts'
 import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
@@ -66,9 +66,10 @@ export class PostgresCluster implements Cluster {
   readonly #notifications = new BatchLoop(() => this.#send())
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
-  /** By how much the clock of this machine is ahead of PostgreSQL's, and by how much it is wrong. */
+  /** By how much the clock of this machine is ahead of PostgreSQL's, and by how much it was wrong when compared. */
   #clockAhead = 0
   #clockError = 0
+  #comparedAt: Reading = { wall: 0, monotonic: 0 }
   #heartbeat: Timer | null = null
   #pulse: Timer | null = null
   /**
@@ -171,7 +172,11 @@ export class PostgresCluster implements Cluster {
   }
 
   get clockError(): Millis {
-    return this.#clockError
+    return this.#clockError === 0 ? 0 : errorSince(this.#clockError, this.#comparedAt, this.#readingNow())
+  }
+
+  #readingNow(): Reading {
+    return { wall: this.hooks.now(), monotonic: performance.now() }
   }
 
   /** Learns the time of PostgreSQL, for the first heartbeat. */
@@ -181,14 +186,25 @@ export class PostgresCluster implements Cluster {
     this.#clockAhead = aheadBy({ at: answer!.at, askedAt, answeredAt: this.hooks.now() })
   }
 
-  async #compareClocks(): Promise<void> {
-    const others = await this.#ask((session) =>
+  /** Asks for the clocks of the others only if PostgreSQL's is another. */
+  async #compareClocks(read: Reading): Promise<void> {
+    const others = isRight(this.#clockAhead, this.#clockError) ? [] : await this.#otherClocks()
+    this.#clockError = clockError(this.#clockAhead, others, this.#clockError)
+    this.#comparedAt = read
+  }
+
+  /**
+   * Heartbeats of the future are from before PostgreSQL's clock was set back. What they note says nothing about the
+   * time that it tells now.
+   */
+  async #otherClocks(): Promise<number[]> {
+    const rows = await this.#ask((session) =>
       session.all<{ ahead: number }>(sql`
         SELECT clock_ahead AS ahead FROM node
-        WHERE id <> ${this.node.id} AND clock_ahead IS NOT NULL AND heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS}`),
+        WHERE id <> ${this.node.id} AND clock_ahead IS NOT NULL
+          AND heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AND heartbeat_at <= ${nowMillis}`),
     )
-    const aheads = others.map(({ ahead }) => ahead)
-    this.#clockError = clockError(this.#clockAhead, aheads, this.#clockError)
+    return rows.map(({ ahead }) => ahead)
   }
 
   /** Inserts the row of this node, with a clock id that is in no other row. */
@@ -210,7 +226,7 @@ export class PostgresCluster implements Cluster {
     for (const pool of this.#pools) pool.renewIfSilent()
     const { id, name } = this.node
     const before = this.history.acknowledged
-    const askedAt = this.hooks.now()
+    const read = this.#readingNow()
     const asked = this.#ask((session) =>
       session.get<Beat>(sql`
         INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id, clock_ahead, beats)
@@ -224,8 +240,8 @@ export class PostgresCluster implements Cluster {
     const beat = await asked.finally(() => (this.#silentLooks = 0))
     this.history.isSilent = false
     this.history.beaten(beat!, before)
-    this.#clockAhead = aheadBy({ at: beat!.at, askedAt, answeredAt: this.hooks.now() })
-    await this.#compareClocks()
+    this.#clockAhead = aheadBy({ at: beat!.at, askedAt: read.wall, answeredAt: this.hooks.now() })
+    await this.#compareClocks(read)
   }
 
   async nodes(): Promise<NodeState[]> {

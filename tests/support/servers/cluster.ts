@@ -19,7 +19,7 @@ export interface TestCluster extends AsyncDisposable {
 function wrongClock({ aheadSecs }: { aheadSecs: number }): Overrides {
   const clock = new TestClock()
   clock.jump({ secs: aheadSecs })
-  return { clock, machineNow: () => Date.now() + aheadSecs * 1000 }
+  return { clock, machineNow: () => clock.now() }
 }
 
 /** Starts `size` nodes, one after another. Without `at`, the database is one that goes with the cluster. */

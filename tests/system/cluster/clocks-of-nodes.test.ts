@@ -8,6 +8,7 @@ import { Uploader } from '../../support/clients/uploader.ts'
 import { useCluster } from '../../support/cluster-world.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 
 const HOUR_SECS = 3600
 const AHEAD_SECS = 6 * HOUR_SECS
@@ -65,6 +66,26 @@ test('its operators are told', async () => {
 
 test('the others go by their own clock', () => {
   expect(secsAhead(right)).toBeLessThan(AGREEING_SECS)
+})
+
+test('once somebody has set its clock, it goes by that at once', async () => {
+  behind.clock.jump({ secs: AHEAD_SECS })
+  expect(Math.abs(secsAhead(behind))).toBeLessThan(AGREEING_SECS)
+})
+
+test('where the clock of the database is set back, no node goes by what others noted before', async () => {
+  await using shifted = await startCluster(0, {}, { databasePace: 1 / 4 })
+  const node = await shifted.add({}, { aheadSecs: AHEAD_SECS })
+  const [own] = await node.rows('node', {}, ['id', 'beats'])
+  // To the database, the nodes are ahead from now on; those that have not noted it yet were heard of in the future.
+  const heartbeat_at = Date.now() + AHEAD_SECS * 1000
+  const row = { name: 'other', version: '1', started_at: 0, heartbeat_at, clock_ahead: 0 }
+  await node.plant('node', [
+    { ...row, id: 'one' },
+    { ...row, id: 'another' },
+  ])
+  await until(async () => (await node.rows('node', { id: own!.id }))[0]!.beats > own!.beats + 1)
+  expect(Math.abs(secsAhead(node) - AHEAD_SECS)).toBeLessThan(AGREEING_SECS)
 })
 
 test('where the clock of the database is the wrong one, the nodes go by their own', async () => {
