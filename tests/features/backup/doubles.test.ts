@@ -85,27 +85,32 @@ test('a copy of a data directory does not start once the server has written more
 test('a copy that is older than the segments at the destination does not continue the chain', async () => {
   const more = { SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync', SERVICE_BACKUP_TAKEOVER_SECS: '3' }
   const { place, copy, start, server, alice } = await twoCopies(more)
-  await using _ = server
   const [chain] = chains(place) as [string]
   const segments = () => files(join(place, 'continuous', chain), 'segment-')
   const through = (): number => {
     const lease = files(join(place, 'continuous'), 'lease').at(-1)!
     return (JSON.parse(readFileSync(join(place, 'continuous', lease), 'utf8')) as { through: number }).through
   }
-  const before = segments()
-  await post(alice, 'second')
-  await isSent(server)
-  await post(alice, 'third')
-  await isSent(server)
-  // What is older than backup.continuous_keep_secs is deleted.
-  await until(() => through() >= Number(segments().at(-1)!.slice('segment-'.length)))
-  for (const name of segments().slice(0, -1)) rmSync(join(place, 'continuous', chain, name))
-  expect(segments().length).toBe(1)
-  expect(before).not.toContain(segments()[0]!)
+  {
+    await using _ = server
+    const before = segments()
+    await post(alice, 'second')
+    await isSent(server)
+    await post(alice, 'third')
+    await isSent(server)
+    // What is older than backup.continuous_keep_secs is deleted.
+    await until(() => through() >= Number(segments().at(-1)!.slice('segment-'.length)))
+    for (const name of segments().slice(0, -1)) rmSync(join(place, 'continuous', chain, name))
+    expect(segments().length).toBe(1)
+    expect(before).not.toContain(segments()[0]!)
+    await expect(start(copy)).rejects.toThrow(/this database is an older copy/)
+    await post(alice, 'fourth')
+    await isSent(server)
+    expect(segments().length).toBeGreaterThan(1)
+  }
+  // Nor does it as a new machine.
+  rmSync(join(copy, 'data', 'holdfast.holder'))
   await expect(start(copy)).rejects.toThrow(/this database is an older copy/)
-  await post(alice, 'fourth')
-  await isSent(server)
-  expect(segments().length).toBeGreaterThan(1)
 })
 
 test('of two copies of a data directory, the one that was started last goes on, and the other one says so', async () => {

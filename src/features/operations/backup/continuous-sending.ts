@@ -668,16 +668,20 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Throws `OlderDatabase` if the destination has a segment after this place with events that the database lacks, or if
-   * it had segments there that were deleted since: it has the one with the number `through`.
+   * Throws `OlderDatabase` if segments after this place were deleted since: the destination has the one with the number
+   * `through`, and to continue the chain here would be to write where no restore looks.
    */
-  async #requireNewestOf({ chain, next }: ChainState, through = 0): Promise<void> {
+  async #requirePlace({ chain, next }: ChainState, through: number): Promise<void> {
+    const number = this.#spool.waiting[0]?.number ?? next
+    if (number <= through && (await readObject(this.#archive, segmentName(chain, number))) === null)
+      throw new OlderDatabase()
+  }
+
+  /** Throws `OlderDatabase` if the destination has a segment after this place with events that the database lacks. */
+  async #requireNewestOf({ chain, next }: ChainState): Promise<void> {
     const seq = await headSeq(this.ctx.db)
     for (let number = this.#spool.waiting[0]?.number ?? next; ;) {
-      const found = await readObject(this.#archive, segmentName(chain, number))
-      // To continue there would be to write where no restore looks.
-      if (found === null && number <= through) throw new OlderDatabase()
-      const header = found && headerOf(found)
+      const header = headerOf((await readObject(this.#archive, segmentName(chain, number))) ?? new Uint8Array())
       if (header === null) return
       if (header.seq > seq)
         throw new OlderDatabase(`, or delete ${holderFile(this.ctx.config.dataDir)} to continue without them`)
@@ -706,13 +710,15 @@ export class ContinuousSending implements CommitGate {
       }
     }
     const seen = found?.record
+    if (this.#state !== null && seen?.chain === this.#state.chain)
+      await this.#requirePlace(this.#state, seen.through ?? 0)
     if (seen !== undefined && this.#state !== null && seen.holder === former)
       // The state of a disk that was reset may name an earlier chain.
       if (seen.chain !== this.#state.chain)
         await this.#withSource(async (source) =>
           this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq),
         )
-      else await this.#requireNewestOf(this.#state, seen.through)
+      else await this.#requireNewestOf(this.#state)
     const chain = this.#state?.chain ?? seen?.chain ?? ''
     const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
