@@ -10,7 +10,7 @@ import { StoredNodes } from './node-store.ts'
 import { findBlocksLeftOut, findRecordBlock } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
-/** Size of the cache: bytes of sections and characters of CIDs. Room for about 16,000 posts. */
+/** Size of the cache: bytes of sections, and characters of CIDs and commits. Room for about 16,000 posts. */
 const MAX_BYTES = 8 * 1024 ** 2
 
 interface KeptSection {
@@ -20,7 +20,8 @@ interface KeptSection {
 }
 
 const keptSections = perContext(
-  () => new BoundedCache<KeptSection>(MAX_BYTES, (cid, { section }) => cid.length + section.length),
+  () =>
+    new BoundedCache<KeptSection>(MAX_BYTES, (cid, { commit, section }) => cid.length + commit.length + section.length),
 )
 
 /** Returns blocks of a repository as CAR sections, in the order of `cids`; null for each that it does not have. */

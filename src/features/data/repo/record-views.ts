@@ -9,7 +9,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { jsonText } from '../../../protocol/json-text.ts'
 import type { VisibleRecord } from './record-store.ts'
 
-/** Size of the cache in characters of one or two bytes: about 20,000 posts. */
+/** Size of the cache in characters of one or two bytes: about 18,000 posts. */
 const MAX_CHARS = 8 * 1024 ** 2
 
 interface RecordView extends Pick<VisibleRecord, 'path' | 'cid'> {
@@ -24,7 +24,10 @@ interface RecordView extends Pick<VisibleRecord, 'path' | 'cid'> {
 const keyOf = (cid: Uint8Array): number => cid[4]! | (cid[5]! << 8) | (cid[6]! << 16) | (cid[7]! << 24)
 
 class RecordViews {
-  readonly #views = new BoundedCache<RecordView, number>(MAX_CHARS, (_, { cid, text }) => cid.length + text.length)
+  readonly #views = new BoundedCache<RecordView, number>(
+    MAX_CHARS,
+    (_, { did, path, cid, text }) => did.length + path.length + cid.length + text.length,
+  )
 
   /** The view of a record; undefined if it is not cached. */
   kept(did: Did, { path, cid }: Pick<VisibleRecord, 'path' | 'cid'>): string | undefined {
