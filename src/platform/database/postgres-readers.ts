@@ -5,7 +5,7 @@ import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } fro
 import { faultOf, isLost } from './postgres-faults.ts'
 import type { PostgresHistory } from './postgres-history.ts'
 import { SupervisedPool, type Connect } from './supervised-pool.ts'
-import { commands, readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
+import { commands, readerOn, send, statementOf, type Rows, type Statement } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
 import { resumed } from '../running/request-scope.ts'
 
@@ -86,7 +86,7 @@ export class PostgresReaders implements Reader {
     const statement = statementOf(query)
     if (this.#reads >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
     this.options.counters.statements++
-    const ask = () => this.#quickest.use((pool) => send(pool, statement))
+    const ask = () => this.#ask(this.#quickest, statement)
     for (const end = performance.now() + waits.readMillis; ;) {
       try {
         if (history.isDoubtful) await history.certain(end - performance.now())
@@ -98,6 +98,20 @@ export class PostgresReaders implements Reader {
         await pause(PAUSE_MILLIS)
       }
     }
+  }
+
+  /** The driver sends reads of a pool along on connections that are busy, so those for long reads are reserved. */
+  #ask(pool: SupervisedPool, statement: Statement): Promise<Rows> {
+    return pool.use(async (connections, question) => {
+      if (pool !== this.#snapshotPool) return send(connections, statement)
+      const connection = await reserved(connections)
+      question.answered()
+      try {
+        return await send(connection, statement)
+      } finally {
+        connection.release()
+      }
+    })
   }
 
   shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
@@ -142,7 +156,9 @@ export class PostgresReaders implements Reader {
   async #steady<T>(pool: SupervisedPool, work: (reader: Reader) => Promise<T>, onAnswer?: () => void): Promise<T> {
     const { history, waits } = this.options
     if (history.isDoubtful) await history.certain(waits.readMillis)
-    const connection = await reserved(pool.current)
+    const connection = await reserved(pool.current).catch((error: unknown) => {
+      throw faultOf(error)
+    })
     const reader = readerOn(async (query) => {
       const statement = statementOf(query)
       this.options.counters.statements++
@@ -215,8 +231,6 @@ async function reserved(pool: SQL) {
   )
   try {
     return await pool.reserve({ signal: waiting.signal })
-  } catch (error) {
-    throw faultOf(error)
   } finally {
     clearTimeout(timer)
   }
