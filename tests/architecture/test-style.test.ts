@@ -165,6 +165,7 @@ test('tests leave the database to the verbs of the server: rows, count, plant, d
 /** Files that let real time pass, and why nothing else would do. */
 const sleepers: Readonly<Record<string, string>> = {
   'src/platform/running/stream-places.test.ts': 'the patience with a slow client is a real time-out, of 0 ms here',
+  'tests/features/proxy/slow-requests.test.ts': 'a service that is slow for everybody is so by real time',
   'tests/features/firehose/crawlers.test.ts': 'the window between two requests is real, and nothing happens in it',
   'tests/features/repo-keys/rotation-storm.test.ts': 'kills come at random moments',
   'tests/platform/database/sqlite.test.ts': 'a transaction that waits for time is what is refused',

@@ -9,6 +9,8 @@ import { useWorld } from '../../support/world.ts'
 
 /** More than the runtime makes at a time. */
 const MANY = 300
+/** Longer than a request keeps its place while one of another network waits. */
+const SLOW_MILLIS = 3500
 
 const { pds, appview, chat, other } = useWorld({ appview: true, chat: true, other: true })
 let authorization = ''
@@ -72,6 +74,17 @@ test('a service that another stranger chose is reached too, once the oldest of t
   await until(() => other.received.length >= 60)
   expect(await ask('com.example.quick', `${other.did}#test_service`)).toBe('HTTP/1.1 200 OK')
 })
+
+test('a service that is slow for everybody answers everybody behind one address, however many ask', async () => {
+  using _ = atOneNode(pds, 'each node has connections of its own')
+  let answers = 0
+  appview.answer('app.bsky.graph.getMutes', async () => {
+    if (answers++ < 128) await Bun.sleep(SLOW_MILLIS)
+    return Response.json({ mutes: [] })
+  })
+  const all = Array.from({ length: 140 }, () => ask('app.bsky.graph.getMutes'))
+  expect(new Set(await Promise.all(all))).toEqual(new Set(['HTTP/1.1 200 OK']))
+}, 20_000)
 
 test('clients that never end what they send to a configured service keep no others from it', async () => {
   using _ = atOneNode(pds, 'each node has connections of its own')
