@@ -2,9 +2,12 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeAll, expect, test } from 'bun:test'
 import { verifyRepoCar } from '@atproto/repo'
-import { createAccount, logIn } from '../../support/clients/account.ts'
+import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
+import { hiddenFields } from '../../support/clients/oauth-client.ts'
+import { roleHolder } from '../../support/clients/role-holder.ts'
 import { png, randomBytes, Uploader, type Blob } from '../../support/clients/uploader.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -15,6 +18,7 @@ import { archiveIn } from '../../support/zip-reading.ts'
 import { atOneNode } from '../../support/turns.ts'
 
 const PATH = '/v1/account/archive'
+const AGENT = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
 /** More than the system keeps for a client that does not read. */
 const LARGE_BYTES = 12 * 1024 ** 2
 
@@ -229,3 +233,37 @@ test('a client that reads nothing keeps nobody else waiting, gets all of it late
   await Promise.all(downloads.splice(0).map((download) => download.leave()))
   await until(async () => (await archives()).toString() === '0,0')
 })
+
+test('a slow download from the account page, or of an operator, goes on until the session is ended, not unused', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
+  const erin = await roleHolder(pds, 'erin', 'owner')
+  const uploader = Uploader.at(pds, erin.did as Uploader['did'], erin.accessJwt)
+  await uploader.refer('org.example.album/self', await uploader.upload(randomBytes(LARGE_BYTES)))
+  const [left, kept] = [await browserOf(erin), await browserOf(erin)]
+  const takeAll = ({ browser, form }: typeof kept, address: string) =>
+    new SlowDownload(pds.url, '/account/archive', address, { cookie: browser.cookie, 'user-agent': AGENT }, form)
+  const operating = `/v1/admin/accounts/${erin.did}/archive`
+  downloads.push(
+    takeAll(left, '203.0.113.1'),
+    takeAll(kept, '203.0.114.1'),
+    new SlowDownload(pds.url, operating, '203.0.115.1', bearer(erin.token)),
+  )
+  await until(async () => (await archives()).toString() === '0,3')
+  expect((await left.browser.send('/account/sign-out', left.form)).status).toBe(303)
+  pds.clock.advance({ secs: 5 * 3600 })
+  await pds.runSweep('admin-nonce-sweep')
+  expect((await erin.operate('/v1/admin/operators')).status).toBe(401)
+  const [ended, ...others] = await Promise.all(downloads.map((download) => download.read()))
+  expect(ended).toMatchObject({ status: 200, isWhole: false })
+  expect(others).toMatchObject([
+    { status: 200, isWhole: true },
+    { status: 200, isWhole: true },
+  ])
+})
+
+async function browserOf({ did, handle, password }: TestAccount) {
+  const browser = new CookieBrowser(pds, AGENT)
+  await browser.send('/account/sign-in', { identifier: handle, password })
+  const { form_token = '' } = hiddenFields((await browser.open('/account')).body)
+  return { browser, form: { account: did, form_token } }
+}

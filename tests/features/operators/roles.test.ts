@@ -139,6 +139,7 @@ test('a session ends when it is idle, when it is old, and on a list', async () =
   }
   pds.clock.advance({ secs: 1200 })
   expect(await me(busy)).toMatchObject(denied)
+  pds.clock.advance({ days: 1 })
   await pds.runSweep('admin-nonce-sweep')
   expect(await pds.count('operator_session')).toBe(0)
 

@@ -16,9 +16,22 @@ export class SlowDownload {
   #status: number | null = null
   #isReading = false
 
-  constructor(url: string, path: string, address: string, headers: Record<string, string> = {}) {
-    const { hostname, port, host } = new URL(url)
-    const further = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  /** `form`: it is sent as a browser sends one from a page of ours. */
+  constructor(
+    url: string,
+    path: string,
+    address: string,
+    headers: Record<string, string> = {},
+    form: Record<string, string> | null = null,
+  ) {
+    const { hostname, port, host, origin } = new URL(url)
+    const body = new URLSearchParams(form ?? {}).toString()
+    const sent = form !== null && {
+      Origin: origin,
+      'Content-Type': 'application/x-www-form-urlencoded',
+      'Content-Length': String(body.length),
+    }
+    const further = Object.entries({ ...headers, ...sent }).map(([name, value]) => `${name}: ${value}\r\n`)
     const over = () => this.#closed.resolve()
     this.#socket = Bun.connect({
       hostname,
@@ -26,7 +39,7 @@ export class SlowDownload {
       socket: {
         open: (socket) =>
           void socket.write(
-            `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nX-Forwarded-For: ${address}\r\n${further.join('')}\r\n`,
+            `${form === null ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nX-Forwarded-For: ${address}\r\n${further.join('')}\r\n${body}`,
           ),
         data: (socket, chunk) => this.#take(socket, chunk),
         close: over,

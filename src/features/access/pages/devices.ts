@@ -230,14 +230,12 @@ async function signedInOf(
   }
 }
 
-/** Throws `AuthenticationRequired` if the account is no longer signed in, in this browser. */
-export async function requireSignedIn(
-  { ctx }: Pick<Exchange, 'ctx'>,
-  reader: Reader,
-  device: Device,
-  did: Did,
-): Promise<void> {
-  const signIns = await liveSignInsOf(reader, device, ctx.clock.now())
+/**
+ * Throws `AuthenticationRequired` if the account has been signed out in this browser. `at` is the time of the request:
+ * a sign-in that expires while the request runs does not end it.
+ */
+export async function requireSignedIn(reader: Reader, device: Device, did: Did, at: Millis): Promise<void> {
+  const signIns = await liveSignInsOf(reader, device, at)
   if (!signIns.some((signIn) => signIn.did === did)) throw authenticationRequired('You have been signed out')
 }
 

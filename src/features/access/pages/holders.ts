@@ -23,7 +23,7 @@ export interface Holder {
   passedFactor: SignedIn['passedFactor']
   isProven: boolean
   isRemembered: boolean
-  /** Throws once the account is no longer signed in, in this browser. */
+  /** Throws once the account was signed out in this browser. */
   revalidate: Revalidate
 }
 
@@ -35,7 +35,8 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   if (!device || !found) return null
   found.noteUse()
   const { account, passedFactor, isProven, isRemembered } = found
-  const revalidate: Revalidate = (reader) => requireSignedIn(call, reader, device, account.did)
+  const at = call.ctx.clock.now()
+  const revalidate: Revalidate = (reader) => requireSignedIn(reader, device, account.did, at)
   return { account, device, passedFactor, isProven, isRemembered, revalidate }
 }
 

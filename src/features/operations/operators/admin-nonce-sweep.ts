@@ -1,4 +1,5 @@
 /** Deletes old nonces of operator requests, expired pairing codes, and sessions that have ended. */
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { aliveBounds } from './operator-sessions.ts'
 import { deleteOldOperatorSessions } from './operator-session-store.ts'
@@ -6,6 +7,8 @@ import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
 
 /** Rows deleted per transaction. */
 const SWEEP_ROWS = 5000
+/** How long expired sessions are kept: a download that began before the end may still be running. */
+const KEPT_SESSION_MILLIS = DAY_MILLIS
 
 /** Nonces are needed for twice the time window of a request, which is the minimum of the configured age. */
 export const adminNonceSweep: Sweep = {
@@ -22,8 +25,10 @@ export const adminNonceSweep: Sweep = {
       report.swept += deleted
     }
     await db.transaction((tx) => deletePairingCodes(tx, clock.now()))
+    const { openedAfter, usedAfter } = aliveBounds(ctx)
+    const old = { openedAfter: openedAfter - KEPT_SESSION_MILLIS, usedAfter: usedAfter - KEPT_SESSION_MILLIS }
     for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;)
-      deleted = await db.transaction((tx) => deleteOldOperatorSessions(tx, aliveBounds(ctx), SWEEP_ROWS))
+      deleted = await db.transaction((tx) => deleteOldOperatorSessions(tx, old, SWEEP_ROWS))
     return report
   },
 }

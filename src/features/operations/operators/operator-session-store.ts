@@ -25,12 +25,20 @@ const columns = sql`s.id, s.did, s.browser_hash AS "browserHash", s.opened_at AS
   s.proved_at AS "provedAt", s.opened_with AS "openedWith", s.opened_from AS "openedFrom"`
 const alive = ({ openedAfter, usedAfter }: Alive): Sql => sql`s.opened_at > ${openedAfter} AND s.used_at > ${usedAfter}`
 
+const operating = sql`operator_session s JOIN operator_role r ON r.did = s.did JOIN account a ON a.did = s.did AND ${isActive}`
+
 /** The session with this token, if it is alive, and its account is active and still has a role. */
 export const findOperatorSession = (reader: Reader, tokenHash: string, bounds: Alive) =>
   reader.get<OperatorSession & { role: Role }>(sql`
-    SELECT ${columns}, r.role FROM operator_session s JOIN operator_role r ON r.did = s.did
-      JOIN account a ON a.did = s.did AND ${isActive}
-    WHERE s.token_hash = ${tokenHash} AND ${alive(bounds)}`)
+    SELECT ${columns}, r.role FROM ${operating} WHERE s.token_hash = ${tokenHash} AND ${alive(bounds)}`)
+
+/** The role of the account, as long as the session has not been ended. It may have another token than before. */
+export async function roleOfSession(reader: Reader, { id, did }: Pick<OperatorSession, 'id' | 'did'>) {
+  const found = await reader.get<{ role: Role }>(
+    sql`SELECT r.role FROM ${operating} WHERE s.id = ${id} AND s.did = ${did}`,
+  )
+  return found?.role ?? null
+}
 
 /** Returns sessions that are alive, of one account or (null) of all, the latest first. */
 export function listOperatorSessions(

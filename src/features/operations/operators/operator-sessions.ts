@@ -27,6 +27,7 @@ import {
   findOperatorSession,
   insertOperatorSession,
   renewOperatorSession,
+  roleOfSession,
   touchOperatorSession,
   type Alive,
 } from './operator-session-store.ts'
@@ -77,9 +78,9 @@ export async function sessionOperator(exchange: Exchange, token: string): Promis
   if (Math.abs(now - session.usedAt) >= TOUCH_MILLIS)
     await ctx.db.transaction((tx) => touchOperatorSession(tx, tokenHash, now))
   const { id: sessionId, did, role, provedAt } = session
+  // A session that expires while the request runs does not end it: a download may take hours.
   exchange.revalidate = async (reader) => {
-    const still = await findOperatorSession(reader, tokenHash, aliveBounds(ctx))
-    if (still?.role !== role) throw authenticationRequired('This session has ended')
+    if ((await roleOfSession(reader, session)) !== role) throw authenticationRequired('This session has ended')
   }
   return { kind: 'account', did, role, sessionId, tokenHash, isProved: isFresh(provedAt, now) }
 }
