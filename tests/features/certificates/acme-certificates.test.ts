@@ -375,6 +375,27 @@ test('a clock that is a year ahead loses no certificate, and causes no order onc
     expect(await handshake(at, host.root, name)).toMatchObject({ names: `DNS:${name}` })
 })
 
+test('a clock that was ahead when orders failed, or were issued, holds up none once it is right', async () => {
+  await using one = await fresh()
+  const { acme: host, pds: at } = one
+  at.clock.jump({ days: 50 })
+  for (let each = 0; each < 60; each++) await createAccount(at, `early${each}`)
+  for (let pass = 0; pass < 3; pass++) await at.runSweep('certificates')
+  expect(host.orders.length).toBe(61)
+  host.fault = 'down'
+  host.limited.add('bob.test')
+  await createAccount(at, 'bob')
+  at.clock.advance({ secs: 3600 })
+  await at.runSweep('certificates')
+  host.fault = null
+  at.clock.advance({ secs: 600 })
+  expect(await at.runSweep('certificates')).toMatchObject({ failed: 1 })
+  host.limited.clear()
+  await createAccount(at, 'alice')
+  at.clock.jump({ days: -50 })
+  expect(await at.runSweep('certificates')).toMatchObject({ issued: 2, failed: 0 })
+})
+
 test('a chain that is cut off is refused: served, it would keep the server from serving any other', async () => {
   await using one = await fresh()
   const { acme: host, pds: at } = one

@@ -28,7 +28,7 @@ const MAX_LOOKS = 16
 const FIRST_PAUSE_MILLIS = 250
 const MAX_PAUSE_MILLIS = 5000
 /** An order that is not complete after this time is given up. */
-export const MAX_ORDER_MILLIS = HOUR_MILLIS
+const MAX_ORDER_MILLIS = HOUR_MILLIS
 
 export interface Authority {
   client: AcmeClient
@@ -134,9 +134,12 @@ async function faultOf(client: AcmeClient, order: PlacedOrder, signal: AbortSign
   return 'the order became invalid'
 }
 
-function waitLonger({ clock }: Context, { placedAt }: StoredOrder): false {
-  if (placedAt !== null && clock.now() - placedAt > MAX_ORDER_MILLIS)
-    throw new AcmeFault('refused', 'the order was not completed within an hour')
+/** Placed more than an hour ago, or, if the time is in the future, at an unknown time while the clock was ahead. */
+export const isOverdue = ({ clock }: Context, { placedAt }: Pick<StoredOrder, 'placedAt'>): boolean =>
+  placedAt !== null && Math.abs(clock.now() - placedAt) > MAX_ORDER_MILLIS
+
+function waitLonger(ctx: Context, order: StoredOrder): false {
+  if (isOverdue(ctx, order)) throw new AcmeFault('refused', 'the order was not completed within an hour')
   return false
 }
 

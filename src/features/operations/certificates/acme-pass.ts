@@ -3,8 +3,9 @@ import { DAY_MILLIS, HOUR_MILLIS, MINUTE_MILLIS } from '../../../base/durations.
 import type { Context } from '../../../platform/context.ts'
 import { AcmeFault } from '../../../platform/network/acme-client.ts'
 import type { SweepReport } from '../../../platform/running/sweep-state.ts'
+import { servedDomain } from '../../../protocol/handle-policy.ts'
 import { authorityOf, MAX_CERTIFICATES, serveStored } from './acme-authority.ts'
-import { continueOrder, MAX_ORDER_MILLIS, newCertificateKey, type Authority } from './acme-orders.ts'
+import { continueOrder, isOverdue, newCertificateKey, type Authority } from './acme-orders.ts'
 import { withdrawRecords } from './challenge-records.ts'
 import {
   deleteCertificate,
@@ -18,12 +19,11 @@ import {
   listOrders,
   listRenewals,
   noteOrderFailed,
-  ordersPlacedSince,
+  ordersPlacedBetween,
   postponeOrder,
   type StoredOrder,
 } from './certificate-store.ts'
 import { askWhenToRenew } from './renewal.ts'
-import { servedDomain } from '../../../protocol/handle-policy.ts'
 import { standingCertificates, wantedCertificates, type Wanted, type WantedNames } from './wanted-certificates.ts'
 
 /** Authorities allow about 100. */
@@ -42,6 +42,8 @@ const MAX_ORDERS_PER_PASS = 20
 const FIRST_RETRY_MILLIS = 5 * MINUTE_MILLIS
 const RETRY_GROWTH = 4
 const MAX_RETRY_MILLIS = DAY_MILLIS
+/** No order is put off for longer. A later time was set while the clock was ahead. */
+const MAX_PUT_OFF_MILLIS = MAX_RETRY_MILLIS + HOUR_MILLIS
 /** While the authority is away, which has nothing to do with the name. */
 const MAX_AWAY_MILLIS = HOUR_MILLIS
 /** How long no such order is placed after the authority has refused one for its limits and named no time. */
@@ -114,11 +116,10 @@ function order(
   { names, did }: Wanted,
   { isKnown, now }: { isKnown: boolean; now: number },
 ): Promise<boolean> {
-  const keyWrapped = vault.wrap(newCertificateKey())
   return db.transaction(async (tx) => {
     const share = { since: now - NEW_NAMES_MILLIS, max: MAX_NEW_NAMES }
     if (did !== null && !isKnown && (await insertNameOrder(tx, { did, names, now }, share)) === 0) return false
-    return (await insertOrder(tx, { names, keyWrapped, nextAt: now })) > 0
+    return (await insertOrder(tx, { names, keyWrapped: vault.wrap(newCertificateKey()), nextAt: now })) > 0
   })
 }
 
@@ -142,15 +143,17 @@ async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal
   const report = { issued: 0, waiting: 0, failed: 0 }
   const first = standingCertificates(ctx.config)
   const standing = new Set(first)
+  const now = clock.now()
+  const latest = now + MAX_PUT_OFF_MILLIS
   const levelOf = (each: OrderRank) => ranks.indexOf(rankOf(ctx, standing, each))
   /** Orders of this rank and of lower ones are not placed. */
-  let limitedFrom = (await limitedOrders(db, clock.now()))
+  let limitedFrom = (await limitedOrders(db, { now, latest }))
     .map(levelOf)
     .filter((level) => ranks[level] !== 'elsewhere')
     .reduce((least, level) => Math.min(least, level), ranks.length)
-  let budget = MAX_ORDERS_PER_HOUR - (await ordersPlacedSince(db, clock.now() - HOUR_MILLIS))
+  let budget = MAX_ORDERS_PER_HOUR - (await ordersPlacedBetween(db, now - HOUR_MILLIS, now))
   let servedAt = -Infinity
-  for (const order of await dueOrders(db, { now: clock.now(), first, limit: MAX_ORDERS_PER_PASS })) {
+  for (const order of await dueOrders(db, { now, latest, first, limit: MAX_ORDERS_PER_PASS })) {
     if (order.url === null && (levelOf(order) >= limitedFrom || budget-- <= 0)) continue
     try {
       const isIssued = await continueOrder(ctx, authority, order, stopping)
@@ -186,11 +189,11 @@ async function noteFault(
   }[error.kind]
   const nextAt = clock.now() + waitMillis
   // An order that the authority has lost, or cannot tell of, would be asked about for ever.
-  const isOld = url !== null && placedAt !== null && clock.now() - placedAt > MAX_ORDER_MILLIS
+  const isLost = url !== null && isOverdue(ctx, { placedAt })
   await noteOrderFailed(db, names, {
     fault: error.message,
     nextAt,
-    ended: error.kind === 'refused' || isOld,
+    ended: error.kind === 'refused' || isLost,
     limited: error.kind === 'limited',
   })
   const secs = Math.round(waitMillis / 1000)

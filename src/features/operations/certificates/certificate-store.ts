@@ -92,14 +92,15 @@ const orderColumns = sql`names, key_wrapped AS "keyWrapped", url, placed_at AS "
 
 /**
  * Returns orders to continue: those with the names in `first`, those that are at the authority, renewals, and the rest,
- * each in the order in which they have waited. So new names, of which anyone may make some, delay no others.
+ * each in the order in which they have waited. So new names, of which anyone may make some, delay no others. Orders
+ * that wait until after `latest` are due: their times were set while the clock was ahead.
  */
 export const dueOrders = (
   reader: Reader,
-  { now, first, limit }: { now: Millis; first: readonly string[]; limit: number },
+  { now, latest, first, limit }: { now: Millis; latest: Millis; first: readonly string[]; limit: number },
 ): Promise<StoredOrder[]> =>
   reader.all(sql`
-    SELECT ${orderColumns} FROM certificate_order o WHERE next_at <= ${now}
+    SELECT ${orderColumns} FROM certificate_order o WHERE next_at <= ${now} OR next_at > ${latest}
     ORDER BY CASE
         WHEN names IN ${sqlList(first)} THEN 0
         WHEN url IS NOT NULL THEN 1
@@ -149,17 +150,22 @@ export const postponeOrder = (writer: Writer, names: string, nextAt: Millis): Pr
 export const deleteOrder = (writer: Writer, names: string): Promise<number> =>
   writer.run(sql`DELETE FROM certificate_order WHERE names = ${names}`)
 
-/** How many orders were placed since a time, whatever became of them. */
-export async function ordersPlacedSince(reader: Reader, since: Millis): Promise<number> {
+/** How many orders were placed between two times, whatever became of them. */
+export async function ordersPlacedBetween(reader: Reader, since: Millis, now: Millis): Promise<number> {
   const row = await reader.get<{ count: number }>(sql`
-    SELECT (SELECT count(*) FROM certificate_order WHERE placed_at > ${since})
-      + (SELECT count(*) FROM certificate WHERE issued_at > ${since}) AS count`)
+    SELECT (SELECT count(*) FROM certificate_order WHERE placed_at > ${since} AND placed_at <= ${now})
+      + (SELECT count(*) FROM certificate WHERE issued_at > ${since} AND issued_at <= ${now}) AS count`)
   return Number(row?.count ?? 0)
 }
 
 /** Returns the orders in answer to which the authority has asked that none be placed yet. */
-export const limitedOrders = (reader: Reader, now: Millis): Promise<Pick<StoredOrder, 'names' | 'renews'>[]> =>
-  reader.all(sql`SELECT names, ${renews} FROM certificate_order o WHERE limited = 1 AND next_at > ${now}`)
+export const limitedOrders = (
+  reader: Reader,
+  { now, latest }: { now: Millis; latest: Millis },
+): Promise<Pick<StoredOrder, 'names' | 'renews'>[]> =>
+  reader.all(
+    sql`SELECT names, ${renews} FROM certificate_order o WHERE limited = 1 AND next_at > ${now} AND next_at <= ${latest}`,
+  )
 
 interface NameOrder {
   did: Did
@@ -176,7 +182,7 @@ export const insertNameOrder = (
   tx.run(sql`
     INSERT INTO name_order (did, names, ordered_at)
     SELECT ${did}, ${names}, CAST(${now} AS BIGINT) WHERE ${max} > (
-      SELECT count(*) FROM name_order WHERE did = ${did} AND names <> ${names} AND ordered_at > ${since})
+      SELECT count(*) FROM name_order WHERE did = ${did} AND names <> ${names} AND ordered_at > ${since} AND ordered_at <= ${now})
     ON CONFLICT (did, names) DO UPDATE SET ordered_at = excluded.ordered_at`)
 
 export const deleteNameOrders = (writer: Writer, until: Millis): Promise<number> =>
