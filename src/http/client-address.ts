@@ -14,11 +14,11 @@ export function isNear(address: string): boolean {
 }
 
 /** Whether what a direct peer says of its clients is believed. `isDirect` as in `clientAddress`. */
-export function isProxy(peer: string, proxies: BlockList | null, isDirect = false): boolean {
-  const address = normalizeAddress(peer)
-  const isListed = proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false
-  return isListed || (!isDirect && isNear(address))
-}
+export const isProxy = (peer: string, proxies: BlockList | null, isDirect = false): boolean =>
+  isTrusted(normalizeAddress(peer), proxies, isDirect)
+
+const isTrusted = (address: string, proxies: BlockList | null, isDirect: boolean): boolean =>
+  (!isDirect && isNear(address)) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
 
 /** Replaces the address of a client whose proxy does not reveal it. All such clients share one budget. */
 const UNKNOWN = 'unknown'
@@ -40,15 +40,14 @@ export function clientAddress(
   isDirect = false,
 ): string {
   const direct = normalizeAddress(peer)
-  const isTrusted = (address: string) => isProxy(address, proxies, isDirect)
-  if (!isTrusted(direct)) return direct
+  if (!isTrusted(direct, proxies, isDirect)) return direct
   const hops = headers.get('x-forwarded-for')?.split(',') ?? forwardedHops(headers.get('forwarded') ?? '')
   if (hops === null) return UNKNOWN
   for (const hop of hops.reverse()) {
     if (hop.trim() === '') continue // empty list elements are ignored: RFC 9110 section 5.6.1
     const address = hopAddress(hop.trim())
     if (address === null) return UNKNOWN
-    if (!isTrusted(address)) return address
+    if (!isTrusted(address, proxies, isDirect)) return address
   }
   return direct
 }
