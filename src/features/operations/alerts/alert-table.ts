@@ -210,7 +210,7 @@ export const alerts: readonly Alert[] = [
     async look(ctx) {
       const error = ctx.db.cluster?.clockError ?? 0
       if (error === 0) return ofFault(await findingOf(ctx, 'clock'))
-      const words = differenceWords(error / 1000, 'most other nodes and the database')
+      const words = differenceWords(error / 1000, 'most clocks of the cluster')
       return [{ text: `${words}: this node goes by their time` }]
     },
   },
