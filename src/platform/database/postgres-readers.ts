@@ -56,7 +56,8 @@ export class PostgresReaders implements Reader {
     const { history, waits } = options
     const pool = (connections: number) =>
       new SupervisedPool({
-        open: (onclose) => connect(connections, { connection: settings, onclose }),
+        // One that is opened later may lead to another copy than the others, which have not ended yet.
+        open: (onclose) => connect(connections, { connection: settings, onclose, onconnect: () => history.doubt() }),
         silenceMillis: SILENCE_MILLIS,
         lastAnswersMillis: waits.lastAnswersMillis,
         onEnd: () => history.doubt(),
@@ -91,6 +92,7 @@ export class PostgresReaders implements Reader {
       try {
         if (history.isDoubtful) await history.certain(end - performance.now())
         const rows = await ask()
+        if (history.isDoubtful) continue
         resumed()
         return rows
       } catch (error) {
@@ -159,6 +161,11 @@ export class PostgresReaders implements Reader {
     const connection = await reserved(pool.current).catch((error: unknown) => {
       throw faultOf(error)
     })
+    if (history.isDoubtful)
+      await history.certain(waits.readMillis).catch((error: unknown) => {
+        connection.release()
+        throw error
+      })
     const reader = readerOn(async (query) => {
       const statement = statementOf(query)
       this.options.counters.statements++

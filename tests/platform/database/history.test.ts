@@ -115,6 +115,32 @@ test('after a failover that lost a change no node reads or writes, whether it ha
   )
 })
 
+test('a connection that opens after a failover, while the others are silent, is not read from before it is compared', async () => {
+  await withServer(async ({ server, line, nodes: [one] }) => {
+    await using replication = await startDatabaseLine(server.url('postgres'))
+    const standby = await startStandby(server, replication.databaseUrl)
+    try {
+      await add(one, 'kept')
+      await server.followedBy(standby)
+      replication.freeze()
+      await add(one, 'lost')
+      line.freeze()
+      line.leadTo(standby.url(NAME))
+      await standby.promote()
+      await expect(one.snapshot((reader) => reader.all(sql`SELECT name FROM entry`))).rejects.toThrow(
+        DatabaseUnavailable,
+      )
+      expect(one.ended.reason).toBeInstanceOf(HistoryLost)
+      const db = new SQL(standby.url(NAME), { max: 1 })
+      await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
+      await db.close()
+    } finally {
+      line.cut()
+      standby.stop()
+    }
+  })
+})
+
 test('a role that may not ask which server it is notices what is missing', async () => {
   const functions = ['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']
   const server = await startServer()
