@@ -5,6 +5,7 @@ import { keyHeight } from '../../../src/protocol/mst-node.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { archiveOf } from '../../support/archive.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { allNumbered } from '../../support/clients/events.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 
 const collection = 'com.example.note'
@@ -15,12 +16,13 @@ const POINT_BYTES = 32 * 1024
 const limited = (writePointsHourly: number, writePointsDaily = 0) =>
   startPds({ rateLimit: { writePointsHourly, writePointsDaily } }, { alone: 'a node knows its own points to the last' })
 
-const frames = async (pds: TestPds, { did }: TestAccount): Promise<number[]> =>
-  (await pds.rows('repo_seq', { did, event_type: 'commit' }, ['frame'])).map(
-    ({ frame }) => (frame as Uint8Array).length,
-  )
+async function frames(pds: TestPds, { did }: TestAccount): Promise<number[]> {
+  await allNumbered(pds)
+  const events = await pds.rows('repo_seq', { did, event_type: 'commit' }, ['frame'])
+  return events.map(({ frame }) => (frame as Uint8Array).length)
+}
 
-/** Brings a repository of which all keys are in one node, and fill it. Returns one of the record keys. */
+/** Imports a repository of which all keys are in one node. Returns one of the record keys. */
 async function bringWideRepo(account: TestAccount): Promise<string> {
   const rkeys: string[] = []
   for (let i = 0; rkeys.length < 3300; i++) {
