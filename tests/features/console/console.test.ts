@@ -281,7 +281,9 @@ test('lists are paged', async () => {
 test('growth is counted by day', async () => {
   const { body } = await request(`${pds.url}/v1/admin/growth`, { headers: bearer(ADMIN_TOKEN) })
   expect(body.days).toHaveLength(30)
-  expect(body.days.at(-1).accounts).toBeGreaterThan(3)
+  // Its clock was set ahead, and may have come to the next day.
+  const [before, today] = body.days.slice(-2)
+  expect(before.accounts + today.accounts).toBeGreaterThan(3)
 })
 
 test('accounts that wrote are counted for a day, a week and a month', async () => {
