@@ -54,10 +54,14 @@ async function hasEnded(db: Database, why: RegExp): Promise<void> {
   await expect(db.shortSnapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
 }
 
+interface Given {
+  server: PostgresServer
+  line: DatabaseLine
+  nodes: [Database, Database]
+}
+
 /** A server of the test's own, and two nodes over a line to it. */
-async function withServer(
-  work: (given: { server: PostgresServer; line: DatabaseLine; nodes: [Database, Database] }) => Promise<void>,
-): Promise<void> {
+async function withServer(work: (given: Given) => Promise<void>): Promise<void> {
   const server = await startServer()
   try {
     await server.createDatabase(NAME)
@@ -70,23 +74,31 @@ async function withServer(
   }
 }
 
-/** A standby that has seen the first change and not the second one is where the line leads to. */
+/** The server is lost, and every connection ends. */
+async function crash({ server, line }: Given): Promise<void> {
+  await server.crash()
+  line.cut()
+}
+
+/** A standby that has seen the first change and not the second one is where the line leads to from then on. */
 async function withStandby(
-  { server, line, nodes: [one] }: { server: PostgresServer; line: DatabaseLine; nodes: [Database, Database] },
+  given: Given,
   work: (standby: PostgresServer) => Promise<void>,
+  lose: (given: Given) => unknown = crash,
 ): Promise<void> {
+  const { server, line, nodes } = given
   await using replication = await startDatabaseLine(server.url('postgres'))
   const standby = await startStandby(server, replication.databaseUrl)
   try {
-    await add(one, 'kept')
+    await add(nodes[0], 'kept')
     await server.followedBy(standby)
     replication.freeze()
-    await add(one, 'lost')
-    await server.crash()
+    await add(nodes[0], 'lost')
     line.leadTo(standby.url(NAME))
-    line.cut()
+    await lose(given)
     await work(standby)
   } finally {
+    line.cut()
     standby.stop()
   }
 }
@@ -116,29 +128,23 @@ test('after a failover that lost a change no node reads or writes, whether it ha
 })
 
 test('a connection that opens after a failover, while the others are silent, is not read from before it is compared', async () => {
-  await withServer(async ({ server, line, nodes: [one] }) => {
-    await using replication = await startDatabaseLine(server.url('postgres'))
-    const standby = await startStandby(server, replication.databaseUrl)
-    try {
-      await add(one, 'kept')
-      await server.followedBy(standby)
-      replication.freeze()
-      await add(one, 'lost')
-      line.freeze()
-      line.leadTo(standby.url(NAME))
-      await standby.promote()
-      await expect(one.snapshot((reader) => reader.all(sql`SELECT name FROM entry`))).rejects.toThrow(
-        DatabaseUnavailable,
-      )
-      expect(one.ended.reason).toBeInstanceOf(HistoryLost)
-      const db = new SQL(standby.url(NAME), { max: 1 })
-      await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
-      await db.close()
-    } finally {
-      line.cut()
-      standby.stop()
-    }
-  })
+  await withServer((given) =>
+    withStandby(
+      given,
+      async (standby) => {
+        const [one] = given.nodes
+        await standby.promote()
+        await expect(one.snapshot((reader) => reader.all(sql`SELECT name FROM entry`))).rejects.toThrow(
+          DatabaseUnavailable,
+        )
+        expect(one.ended.reason).toBeInstanceOf(HistoryLost)
+        const db = new SQL(standby.url(NAME), { max: 1 })
+        await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
+        await db.close()
+      },
+      ({ line }) => line.freeze(),
+    ),
+  )
 })
 
 test('a role that may not ask which server it is notices what is missing', async () => {
