@@ -1,7 +1,7 @@
 /** What the event log keeps. */
 import { expect, test } from 'bun:test'
 import type { RepoEvent } from '../../../src/features/data/firehose/firehose.ts'
-import type { Did } from '../../../src/protocol/identifiers.ts'
+import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
 import { sequence } from '../../support/clients/events.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
@@ -26,6 +26,24 @@ test('events older than the retention time go, and a cursor before them is told 
   expect(inTime.seqs).toEqual([4, 5])
   late.close()
   inTime.close()
+})
+
+test('a subscriber that retention overtakes while it replays is told where events are missing', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 10 } })
+  const large: RepoEvent = { type: 'sync', did, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(250_000) }
+  const seqs: number[] = []
+  for (let i = 0; i < 4; i++) seqs.push(...(await sequence(pds, ...Array<RepoEvent>(40).fill(large))))
+  const reader = new Subscriber(pds.url, '?cursor=0')
+  await reader.opened
+  reader.pause()
+  await pds.runSweep('firehose-gc')
+  reader.resume()
+  await reader.untilSeen((messages) => messages.at(-1)?.body.seq === seqs.at(-1))
+  const told = reader.messages.findIndex(({ type }) => type === '#info')
+  expect(reader.messages[told]).toMatchObject({ body: { name: 'OutdatedCursor' } })
+  expect(reader.seqs.slice(0, told)).toEqual(seqs.slice(0, told))
+  expect(reader.seqs.slice(told + 1)).toEqual(seqs.slice(-10))
+  reader.close()
 })
 
 test('the newest event stays however old it is, so that no cursor falls into the future', async () => {

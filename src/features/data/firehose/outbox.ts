@@ -4,7 +4,8 @@
  * Frames are sent while the socket's buffer is low, and again when the client has read. While the buffer is full,
  * nothing else is kept for the client: the next frames are read from its cursor later. A client that never reads thus
  * costs only its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is
- * refused with `ConsumerTooSlow` and closed. No frame is ever skipped.
+ * refused with `ConsumerTooSlow` and closed. No frame is skipped; if retention has deleted the next ones, an `#info`
+ * frame says so.
  */
 import { OneByOne } from '../../../base/one-by-one.ts'
 import type { Exchange, Socket, SocketHandler } from '../../../http/endpoint.ts'
@@ -43,6 +44,8 @@ export class Outbox implements SocketHandler {
   readonly #listed: ReturnType<typeof listSubscriber>
   #hasEnded = false
   #hasNews = false
+  /** Cursor at which the client was told that events are missing. */
+  #toldOfGapAt: number | null = null
   /** Ends the present wait, whatever its reason. */
   #resume: (() => void) | null = null
   /** Head of the log when the buffer became full; null while it is not full. */
@@ -90,8 +93,7 @@ export class Outbox implements SocketHandler {
   async #run(socket: Socket): Promise<void> {
     const start = this.#start
     if (!start.ok) return this.#refuse(socket, start)
-    if (start.isOutdated)
-      socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
+    if (start.isOutdated) this.#tellOfGap(socket, start.cursor)
     const tail = tailOf(this.#ctx)
     const leave = tail.follow(() => this.#onNews(socket, tail.head))
     try {
@@ -101,7 +103,7 @@ export class Outbox implements SocketHandler {
         this.#hasNews = false
         const { count, reached } = this.#send(
           socket,
-          tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)),
+          tail.after(cursor, pageEvents) ?? (await this.#storedEvents(socket, cursor, pageEvents)),
         )
         cursor = reached ?? cursor
         if (reached !== null) this.#listed.subscriber.seq = reached
@@ -117,12 +119,22 @@ export class Outbox implements SocketHandler {
     }
   }
 
-  async #storedEvents(cursor: number, maxEvents: number): Promise<StoredEvent[]> {
+  async #storedEvents(socket: Socket, cursor: number, maxEvents: number): Promise<StoredEvent[]> {
+    const { db } = this.#ctx
     // However many replay the log, others are served after each page.
     await turns(this.#ctx).next()
-    const events = await eventsAfter(this.#ctx.db, cursor, maxEvents)
+    const events = await eventsAfter(db, cursor, maxEvents)
     sentEventsOf(this.#ctx)?.note(events)
+    // The next number is missing if its account was deleted, or if retention has overtaken the client.
+    const isNext = events.length === 0 || events[0]!.seq === cursor + 1
+    if (!isNext && this.#toldOfGapAt !== cursor && cursor < (await prunedThrough(db))) this.#tellOfGap(socket, cursor)
     return events
+  }
+
+  #tellOfGap(socket: Socket, cursor: number): void {
+    if (this.#hasEnded) return
+    this.#toldOfGapAt = cursor
+    socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
   }
 
   /** Send as many events as fit. Returns how many, and the number of the last; null if none was sent. */
