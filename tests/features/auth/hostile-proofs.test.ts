@@ -44,6 +44,8 @@ const { pds, line } = useWorld({
   config: {
     rateLimit: { enabled: false },
     accounts: { passwordOptional: true },
+    // It asks the directory by itself once the tests take longer than its first pause.
+    identityWatch: { intervalSecs: 0 },
   },
 })
 beforeAll(async () => {
