@@ -4,7 +4,7 @@ import { TokenRefreshError, type OAuthSession } from '@atproto/oauth-client-node
 import { buildAtprotoLoopbackClientMetadata } from '@atproto/oauth-types'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, request } from '../../support/clients/http.ts'
-import { DelegateBrowser, ownerCall, returned, share } from '../../support/clients/delegate.ts'
+import { DelegateBrowser, invite, ownerCall, returned, share } from '../../support/clients/delegate.ts'
 import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { standardClient } from '../../support/clients/standard-client.ts'
@@ -350,6 +350,29 @@ test('the record outlives the account of the delegate, without its name', async 
   expect(delegates).toMatchObject([{ id, status: 'ended', endedBy: 'deletion' }])
   expect(delegates[0]).not.toHaveProperty('did')
   expect((await actsOf(team)).map(({ type }: { type: string }) => type)).toEqual(['ended', 'accepted', 'invited'])
+})
+
+test('the activity of an account names no other that is deleted, also under a former handle, and keeps the rest', async () => {
+  const gail = await createAccount(pds, 'gail')
+  const team = await createAccount(pds, `team${++count}`)
+  const other = await createAccount(pds, `team${++count}`)
+  await share(pds, team, gail)
+  await share(pds, gail, other)
+  await ownerCall(pds, team, `delegates/${await invite(pds, team, other)}/end`, {})
+  await gail.call('com.atproto.identity.updateHandle', { json: { handle: 'gail2.test' } })
+  await share(pds, other, { ...gail, handle: 'gail2.test' })
+  const activityOf = async (account: TestAccount) => (await ownerCall(pds, account, 'account/events')).body.events
+  const shapeOf = (events: Record<string, unknown>[]) => events.map(({ event }) => event)
+  const before = [await activityOf(team), await activityOf(other)]
+  expect(JSON.stringify(before)).toContain('gail.test')
+  await request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
+    headers: basic('admin', ADMIN_TOKEN),
+    json: { did: gail.did },
+  })
+  const after = [await activityOf(team), await activityOf(other)]
+  expect(JSON.stringify(after)).not.toContain('gail')
+  expect(JSON.stringify(after)).toContain(other.handle)
+  expect(after.map(shapeOf)).toEqual(before.map(shapeOf))
 })
 
 test('strangers see a record of the account as any other, and nothing in its tokens names the delegate', async () => {

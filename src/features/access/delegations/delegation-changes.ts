@@ -97,14 +97,18 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
     if (live.length >= MAX_DELEGATES) throw invalidRequest(`An account can have ${MAX_DELEGATES} delegates`)
     await insertDelegation(tx, delegation)
     await insertDelegationEvent(tx, delegation, { type: 'invited', now })
-    await announceIn(tx, exchange, 'delegateInvited', did, { name: invited.handle ?? invited.did })
+    await announceIn(tx, exchange, 'delegateInvited', did, await naming(tx, invited.did))
     // Omit the request's origin: the delegate must not learn where the holder is.
-    await announceIn(tx, { ctx }, 'delegationOffered', invited.did, { name: await nameOf(tx, did) })
+    await announceIn(tx, { ctx }, 'delegationOffered', invited.did, await naming(tx, did))
     return delegation
   })
 }
 
-const nameOf = async (reader: Reader, did: Did): Promise<string> => (await accountSummary(reader, did))?.handle ?? did
+/** What an event says of the other account. */
+const naming = async (reader: Reader, did: Did): Promise<{ name: string; namedDid: Did }> => ({
+  name: (await accountSummary(reader, did))?.handle ?? did,
+  namedDid: did,
+})
 
 /** End the expired delegations. Returns the others. */
 async function withoutOver(
@@ -136,8 +140,8 @@ export async function acceptDelegation(exchange: Exchange, delegateDid: Did, id:
     if (delegation.status === 'active') return delegation
     await updateAccepted(tx, id, now)
     await insertDelegationEvent(tx, delegation, { type: 'accepted', now })
-    await announceIn(tx, exchange, 'delegationTaken', delegateDid, { name: await nameOf(tx, delegation.did) })
-    await announceIn(tx, { ctx }, 'delegateAccepted', delegation.did, { name: await nameOf(tx, delegateDid) })
+    await announceIn(tx, exchange, 'delegationTaken', delegateDid, await naming(tx, delegation.did))
+    await announceIn(tx, { ctx }, 'delegateAccepted', delegation.did, await naming(tx, delegateDid))
     return { ...delegation, status: 'active', acceptedAt: now }
   })
 }
@@ -163,8 +167,8 @@ export async function endDelegation(
     await close(ctx, tx, delegation, endedBy)
     await also(tx, delegation)
     if (endedBy !== 'operator') {
-      const name = delegation.delegateDid === null ? undefined : await nameOf(tx, delegation.delegateDid)
-      await announceIn(tx, endedBy === 'holder' ? exchange : { ctx }, 'delegationEnded', known.did, { name })
+      const whom = delegation.delegateDid === null ? {} : await naming(tx, delegation.delegateDid)
+      await announceIn(tx, endedBy === 'holder' ? exchange : { ctx }, 'delegationEnded', known.did, whom)
     }
     return known.did
   })

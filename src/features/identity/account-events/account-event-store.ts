@@ -22,6 +22,11 @@ export interface StoredEvent {
   times: number
 }
 
+interface NewEvent extends Omit<StoredEvent, 'times'> {
+  /** The other account of this server that `subject` names; null if it names none. */
+  subjectDid: Did | null
+}
+
 export interface EventPlace {
   at: Millis
   id: string
@@ -31,11 +36,11 @@ export interface EventPlace {
 export const putEvent = (
   writer: Writer,
   did: Did,
-  { id, at, event, means, program, network, byOperator, subject }: Omit<StoredEvent, 'times'>,
+  { id, at, event, means, program, network, byOperator, subject, subjectDid }: NewEvent,
 ): Promise<number> =>
   writer.run(sql`
-    INSERT INTO account_event (did, id, at, event, means, program, network, by_operator, subject, times)
-    VALUES (${did}, ${id}, ${at}, ${event}, ${means}, ${program}, ${network}, ${byOperator}, ${subject}, 1)
+    INSERT INTO account_event (did, id, at, event, means, program, network, by_operator, subject, subject_did, times)
+    VALUES (${did}, ${id}, ${at}, ${event}, ${means}, ${program}, ${network}, ${byOperator}, ${subject}, ${subjectDid}, 1)
     ON CONFLICT (did, id) DO UPDATE SET
       at = excluded.at, program = excluded.program, network = excluded.network, times = account_event.times + 1`)
 
@@ -52,6 +57,10 @@ export const listEvents = (
 
 export const deleteEventsOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM account_event WHERE did = ${did}`)
+
+/** Forget the name of an account in the events of others. */
+export const forgetSubject = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`UPDATE account_event SET subject = NULL, subject_did = NULL WHERE subject_did = ${did}`)
 
 export const deleteEventsUntil = (writer: Writer, until: Millis, limit: number): Promise<number> =>
   writer.run(sql`

@@ -1,6 +1,6 @@
 /** The events of accounts, the mails about them, known places, and the addresses that accounts had. */
 import type { Feature } from '../../../http/feature.ts'
-import { deleteEventsOf } from './account-event-store.ts'
+import { deleteEventsOf, forgetSubject } from './account-event-store.ts'
 import { accountEventSweep } from './account-event-sweep.ts'
 import { noticeStep } from './account-events.ts'
 import { deleteFormerAddressesOf, keepFormerAddress } from './former-address-store.ts'
@@ -13,6 +13,7 @@ export const accountEvents: Feature = {
   steps: [noticeStep],
   async forgetAccount(_, tx, did) {
     await deleteEventsOf(tx, did)
+    await forgetSubject(tx, did)
     await deletePlacesOf(tx, did)
     await deleteFormerAddressesOf(tx, did)
   },

@@ -459,6 +459,8 @@ interface Details extends Omit<Told, 'at' | 'origin'> {
   isConfirmed?: boolean
   /** Where the event was asked for, if that was an earlier request. */
   origin?: Origin
+  /** The other account of this server that `name` names: once it is deleted, the list forgets the name. */
+  namedDid?: Did
 }
 
 type EventName = keyof typeof accountEvents
@@ -494,7 +496,7 @@ const isNoticed = (event: EventName): event is NoticedEvent => declarationOf(eve
 
 /** Sign-ins of one kind and from one place are one row a day. So is what strangers can cause, wherever they are. */
 async function listEvent(tx: Tx, by: By, event: ListedEvent, did: Did, details: Details): Promise<void> {
-  const { means = null, actor, handle, name, clientId } = details
+  const { means = null, actor, handle, name, namedDid = null, clientId } = details
   const at = by.ctx.clock.now()
   const { openedWith = null, openedFrom = null } = originFor(by, details) ?? {}
   const day = wireTime(at).slice(0, 10)
@@ -514,6 +516,7 @@ async function listEvent(tx: Tx, by: By, event: ListedEvent, did: Did, details: 
     network: openedFrom,
     byOperator: actor === undefined ? 0 : 1,
     subject: handle ?? name ?? clientId ?? null,
+    subjectDid: namedDid,
   })
 }
 
