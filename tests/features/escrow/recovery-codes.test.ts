@@ -13,6 +13,7 @@ import { testLog } from '../../support/log.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import {
+  escrowEvents,
   initiate,
   newRecoveryCode,
   newShare,
@@ -112,6 +113,29 @@ describe('a code', () => {
     const code = await newRecoveryCode(pds, alice)
     await alice.call('com.atproto.server.updateEmail', { json: { email: `new${people}@example.com` } })
     expect(await isPending(code)).toBe(false)
+  })
+
+  test.each([
+    ['its holder', (email: string) => alice.call('com.atproto.server.updateEmail', { json: { email } })],
+    [
+      'the operator',
+      (email: string) =>
+        request(`${pds.url}/v1/admin/accounts/${alice.did}/email`, {
+          json: { email },
+          headers: basic('admin', ADMIN_TOKEN),
+        }),
+    ],
+  ])('opens nothing for longer than the account has the address: %s replaces it', async (_, replace) => {
+    const code = await newRecoveryCode(pds, alice)
+    expect(await isPending(code)).toBe(true)
+    const email = `new${people}@example.com`
+    await replace(alice.email)
+    expect(await isPending(code)).toBe(true)
+    expect((await replace(email)).status).toBe(200)
+    expect(await escrowEvents(pds, alice.did)).toEqual(['deposited', 'release_requested', 'release_cancelled'])
+    pds.clock.advance({ days: 2 })
+    for (const given of [code, undefined]) expect(await release(pds, alice.did, given)).toMatchObject(REFUSED)
+    expect(await isPending(await newRecoveryCode(pds, { ...alice, email }))).toBe(true)
   })
 
   test('is nowhere but in the mail', async () => {

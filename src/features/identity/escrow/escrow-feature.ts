@@ -5,6 +5,7 @@ import { countReleases } from './escrow-store.ts'
 import { recoveryCodeSweep } from './recovery-code-sweep.ts'
 import { deleteRecoveryCodesOf } from './recovery-code-store.ts'
 import { recoveryRequestStep } from './recovery-codes.ts'
+import { endRelease } from './share-releases.ts'
 
 export const escrow: Feature = {
   name: 'escrow',
@@ -18,7 +19,9 @@ export const escrow: Feature = {
     )
   },
   forgetAccount: (_, tx, did) => deleteEscrowOf(tx, did),
-  async endAddress(_, tx, did) {
+  async endAddress(ctx, tx, did, { before, after }) {
     await deleteRecoveryCodesOf(tx, did)
+    // Who reads the mail of the former address may have opened it.
+    if (before !== after) await endRelease({ ctx }, tx, did)
   },
 }

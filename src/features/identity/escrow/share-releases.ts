@@ -105,14 +105,15 @@ function opened({ vault }: Context, wrapped: string): Uint8Array {
 }
 
 /** End the release of an account's share at its holder's request. Returns false if there is none. */
-export async function cancelRelease(by: By, did: Did): Promise<boolean> {
-  const { ctx } = by
-  return ctx.db.transaction(async (tx) => {
-    const now = ctx.clock.now()
-    if (!(await findShare(tx, did, now))?.release) return false
-    await clearRelease(tx, did)
-    await insertEscrowEvent(tx, did, 'release_cancelled', now)
-    await announceIn(tx, by, 'releaseCancelled', did)
-    return true
-  })
+export const cancelRelease = (by: By, did: Did): Promise<boolean> =>
+  by.ctx.db.transaction((tx) => endRelease(by, tx, did))
+
+/** The same, in the caller's transaction. */
+export async function endRelease(by: By, tx: Tx, did: Did): Promise<boolean> {
+  const now = by.ctx.clock.now()
+  if (!(await findShare(tx, did, now))?.release) return false
+  await clearRelease(tx, did)
+  await insertEscrowEvent(tx, did, 'release_cancelled', now)
+  await announceIn(tx, by, 'releaseCancelled', did)
+  return true
 }
