@@ -133,6 +133,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/support/servers/reference-folder.ts',
   'tests/support/verbs.ts',
   'tests/system/durability/continuous-kill.test.ts',
+  'tests/system/cluster/blobs-of-nodes.test.ts',
   'tests/system/cluster/endpoint-of-nodes.test.ts',
   'tests/system/cluster/keyed-locks.test.ts',
   'tests/system/cluster/status-of-nodes.test.ts',

@@ -1,4 +1,5 @@
 /** Several servers keep the blobs of one database in one bucket. */
+import { SQL } from 'bun'
 import { beforeAll, expect, test } from 'bun:test'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
@@ -55,4 +56,35 @@ test('uploads and removals of the same blobs at all servers never leave a row wi
   await a.age('blob_removal')
   await gc()
   expect(await holders[1]!.sees(last.ref.$link)).toEqual(SERVED)
+})
+
+test('a server that freezes while it removes blobs removes none that another server has taken in since', async () => {
+  await a.lose('blob_removal')
+  const contents = Array.from({ length: 2 }, () => randomBytes(400))
+  for (const bytes of contents) await holders[0]!.upload(bytes)
+  cluster.clock.advance({ secs: 1 })
+  await gc()
+  await a.age('blob_removal')
+  const { promise: frozen, resolve } = Promise.withResolvers<{ key: string; thaw: () => void }>()
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'DELETE') return false
+    bucket.intercept = null
+    resolve({ key, thaw: () => bucket.pass(incoming, response) })
+    return true
+  }
+  const pass = a.runSweep('blob-gc')
+  const { key, thaw } = await frozen
+
+  // PostgreSQL ends the leases of a node that is silent.
+  await using admin = new SQL({ adapter: 'postgres', url: cluster.databaseUrl, max: 1 })
+  await admin.unsafe(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')",
+  )
+  cluster.clock.advance({ secs: 3600 })
+  await b.runSweep('blob-gc')
+  const other = contents.find((bytes) => !key.endsWith(cidOf(bytes)))!
+  const { ref } = await holders[1]!.upload(other)
+  thaw()
+  await Promise.allSettled([pass])
+  expect((await holders[1]!.read(ref.$link, bearer(holders[1]!.token))).status).toBe(200)
 })

@@ -3,9 +3,10 @@
  *
  * A storage of one server does it with a queue per CID. In a shared storage servers know nothing of each other, so rows
  * decide. A removal waits for an hour, which is longer than any transaction; then a server takes the tombstone, in the
- * transaction that also checks again that no account owns the blob, and only then removes the object. An upload deletes
- * the tombstone in the transaction that writes its row. If the tombstone was taken in the meantime, the object may be
- * gone: nothing is written, and once the removal has ended the upload places its object again.
+ * transaction that also checks again that no account owns the blob, and only then removes the object. If the server is
+ * frozen meanwhile, another one takes the tombstone, and the first one removes nothing more. An upload deletes the
+ * tombstone in the transaction that writes its row. If the tombstone was taken in the meantime, the object may be gone:
+ * nothing is written, and once the removal has ended the upload places its object again.
  *
  * A removed tombstone is kept for an hour, because an upload that placed its object before the removal must see it.
  */
@@ -148,6 +149,8 @@ export async function continueRemovals(ctx: Context, cids: readonly string[]): P
   const removed: string[] = []
   try {
     for (const cid of taken) {
+      // If this server was frozen, another one has removed the object, and it may have been placed again since.
+      if ((await findTombstone(ctx.db, cid))?.taker !== taker) continue
       await blobStorage(ctx).remove(cid)
       removed.push(cid)
     }
