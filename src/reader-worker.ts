@@ -125,7 +125,7 @@ async function stop(): Promise<void> {
 }
 
 // An error outside requests ends neither the thread nor its connections.
-process.on('uncaughtException', (error) => log.error('error outside requests', { error }))
+process.on('uncaughtException', (error) => log.error('uncaught exception', { error }))
 process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
 
 self.onmessage = ({ data }: MessageEvent<ToReader | AnswerMessage>) => {

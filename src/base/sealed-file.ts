@@ -155,7 +155,7 @@ function readOrNull(path: string): Uint8Array | null {
  * it may be replaced.
  */
 export function writePrivately(path: string, content: Uint8Array | string, { replace }: { replace: boolean }): void {
-  if (!replace && existsSync(path)) throw new OperatorError(`${path} exists already`)
+  if (!replace && existsSync(path)) throw new OperatorError(`${path} already exists`)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = `${path}.${randomBytes(4).toString('hex')}.new`
   try {
@@ -164,7 +164,7 @@ export function writePrivately(path: string, content: Uint8Array | string, { rep
     else linkSync(temporary, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST')
-      throw new OperatorError(`${path} exists already`, { cause: error })
+      throw new OperatorError(`${path} already exists`, { cause: error })
     throw error
   } finally {
     rmSync(temporary, { force: true })

@@ -78,6 +78,6 @@ export function chosenOption<Name extends string>(
   names: readonly Name[],
 ): Name | undefined {
   const [chosen, other] = names.filter((name) => options[name] === true)
-  if (other !== undefined) throw new Misuse(`--${chosen} and --${other} exclude each other`)
+  if (other !== undefined) throw new Misuse(`--${chosen} and --${other} cannot be used together`)
   return chosen
 }

@@ -61,7 +61,7 @@ export async function prepareLogo(ctx: Context): Promise<void> {
   const bytes = await file.bytes()
   const start = Buffer.from(bytes.subarray(0, 12)).toString('hex')
   const type = pictureTypes.find(([, pattern]) => pattern.test(start))
-  if (!type) throw new OperatorError(`brand.logo_file: ${path} is no PNG, JPEG or WebP picture`)
+  if (!type) throw new OperatorError(`brand.logo_file: ${path} is not a PNG, JPEG or WebP image`)
   logoOf(ctx).logo = { contentType: type[0], bytes }
 }
 

@@ -78,7 +78,7 @@ const STORAGE_RETRY_SECS = 30
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof NoPlace)
-    return new Refusal(503, 'ServiceUnavailable', 'Too many requests of this kind are under way', {
+    return new Refusal(503, 'ServiceUnavailable', 'Too many requests of this kind are in progress', {
       headers: { 'Retry-After': String(PLACE_RETRY_SECS) },
     })
   if (error instanceof LookupsFull)
@@ -86,7 +86,7 @@ export function refusalOf(error: unknown): Refusal | null {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
     })
   if (error instanceof BucketUnavailable)
-    return new Refusal(503, 'ServiceUnavailable', 'Blobs can be neither stored nor read at the moment', {
+    return new Refusal(503, 'ServiceUnavailable', 'The blob store is unavailable at the moment', {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
     })
   if (error instanceof DatabaseUnavailable)

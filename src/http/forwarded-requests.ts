@@ -162,7 +162,7 @@ class FarRequest {
   /** The client is gone. */
   end(): void {
     this.onEnd()
-    const gone = new Error('the client is gone')
+    const gone = new Error('the client has disconnected')
     this.#gone.abort(gone)
     this.#body?.fail(gone)
     // It ends by itself if it has already failed.

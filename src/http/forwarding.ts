@@ -81,7 +81,7 @@ class Forwarded implements SocketHandler {
   }
 
   #gone(): void {
-    this.#response?.fail(new Error('the client is gone'))
+    this.#response?.fail(new Error('the client has disconnected'))
     this.#answered.resolve(noAnswer)
     this.post({ type: 'gone', id: this.id })
     this.onEnd()
@@ -114,7 +114,7 @@ class Forwarded implements SocketHandler {
         if (message.bytes === null) this.onEnd()
         return
       case 'broken':
-        this.#response?.fail(new Error('the response has broken off'))
+        this.#response?.fail(new Error('the response was cut off'))
         return this.onEnd()
       case 'more':
         return void this.#sendPiece()

@@ -93,7 +93,7 @@ export class ReaderThreads {
     const thread = new ReaderThread(spawn(), ctx, this.#counting(dispatcher), start)
     this.#threads[index] = thread
     const replaced = thread.failed.then((error) => this.#replace(index, error))
-    replaced.catch((error: unknown) => ctx.log.error('a reader thread cannot be replaced', { error }))
+    replaced.catch((error: unknown) => ctx.log.error('could not replace a reader thread', { error }))
     await Promise.race([thread.serving, thread.failed])
   }
 
@@ -111,7 +111,7 @@ export class ReaderThreads {
     // Otherwise writers would wait for it.
     this.#board.leave(index)
     if (this.#isStopping) return
-    this.ports.ctx.log.error('a reader thread has failed', { error })
+    this.ports.ctx.log.error('reader thread failed', { error })
     await pause(REPLACE_MILLIS, undefined, { ref: false })
     if (!this.#isStopping) await this.#begin(index)
   }

@@ -90,7 +90,7 @@ export const targetsOf = perList((endpoints: readonly Endpoint[]): Targets => {
   const nowhere = target(UNMATCHED, null, ({ rawPath }) => {
     const allowed = routes.methodsAt(rawPath)
     if (allowed.length === 0) throw notFound()
-    throw new Refusal(405, 'MethodNotAllowed', `This path takes ${allowed.join(' and ')}`, {
+    throw new Refusal(405, 'MethodNotAllowed', `This path accepts ${allowed.join(' and ')}`, {
       headers: { Allow: allowed.join(', ') },
     })
   })

@@ -86,7 +86,7 @@ export async function withUpload<T>(body: RequestBody, work: (form: UploadedForm
     refuse(error instanceof Stalled ? new Refusal(408, 'RequestTimeout', 'The upload is too slow') : error),
   )
   parser.on('finish', finish)
-  parser.on('error', () => refuse(invalidRequest('The form is malformed, or breaks off')))
+  parser.on('error', () => refuse(invalidRequest('The form is malformed or incomplete')))
   for (const limit of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
     parser.on(limit, () => refuse(invalidRequest('The form has more than one file, or too many fields')))
   parser.on('field', (name, value, _, isTruncated) => {

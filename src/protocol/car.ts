@@ -208,7 +208,7 @@ export async function readSections(
 
 function parseHeader(bytes: Uint8Array): Cid[] {
   const header = decode(bytes) as { version?: unknown; roots?: unknown } | null
-  if (header?.version !== HEADER_VERSION) throw new Malformed('CAR is not of version 1')
+  if (header?.version !== HEADER_VERSION) throw new Malformed('CAR version is not 1')
   const { roots } = header
   if (!Array.isArray(roots) || !roots.every((root) => root instanceof Cid))
     throw new Malformed('CAR header has no list of roots')

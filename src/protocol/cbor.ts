@@ -81,7 +81,7 @@ function writeValue(value: Encodable, depth: number): void {
     case 'string':
       return writeText(value)
     case 'number':
-      if (!Number.isSafeInteger(value)) throw new TypeError(`Not an integer of 53 bits: ${value}`)
+      if (!Number.isSafeInteger(value)) throw new TypeError(`Not a 53-bit integer: ${value}`)
       return value < 0 ? writeHead(major.negative, -1 - value) : writeHead(major.unsigned, value)
     case 'boolean':
       reserve(1)
@@ -275,13 +275,13 @@ function readArgument(head: number): number {
   for (let i = 0; i < width; i++) value = value * 256 + (source[at++] as number)
   const shortestAbove = width === 1 ? 23 : width === 2 ? 0xff : width === 4 ? 0xffff : TWO_32 - 1
   if (value <= shortestAbove) throw new Malformed('Number not in its shortest form')
-  if (value > Number.MAX_SAFE_INTEGER) throw new Malformed('Number beyond 53 bits')
+  if (value > Number.MAX_SAFE_INTEGER) throw new Malformed('Integer does not fit in 53 bits')
   return value
 }
 
 function readNegative(head: number): number {
   const value = -1 - readArgument(head)
-  if (value < Number.MIN_SAFE_INTEGER) throw new Malformed('Number beyond 53 bits')
+  if (value < Number.MIN_SAFE_INTEGER) throw new Malformed('Integer does not fit in 53 bits')
   return value
 }
 
@@ -313,7 +313,7 @@ function readText(length: number): string {
   try {
     return utf8.decode(source.subarray(start, at))
   } catch {
-    throw new Malformed('Text is not UTF-8')
+    throw new Malformed('String is not valid UTF-8')
   }
 }
 
@@ -356,7 +356,7 @@ function readMap(length: number, depth: number): DataObject {
   for (let i = 0; i < length; i++) {
     if (at >= source.length) throw new Malformed('Value ends early')
     const head = source[at++] as number
-    if ((head & 0xe0) !== major.text) throw new Malformed('Map key is not text')
+    if ((head & 0xe0) !== major.text) throw new Malformed('Map key is not a string')
     const keyLength = readLength(head, 1)
     const start = at
     if (i > 0 && !ascends(previousStart, previousEnd, start, start + keyLength)) {
@@ -395,7 +395,7 @@ function readLink(): Cid {
   const start = at - 1
   if (start + LINK_LENGTH > source.length) throw new Malformed('Value ends early')
   for (let i = 0; i < linkHead.length; i++)
-    if (source[start + i] !== linkHead[i]) throw new Malformed('A tag that is not a link')
+    if (source[start + i] !== linkHead[i]) throw new Malformed('The only tag allowed is that of links')
   const cidStart = start + linkHead.length
   if (!hasCidPrefix(source, cidStart)) throw new Malformed('Link is not a CID of a known kind')
   at = cidStart + CID_BYTES_LENGTH

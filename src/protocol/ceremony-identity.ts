@@ -48,7 +48,7 @@ export function checkCeremonyGenesis(
   if (!deviceKey.startsWith('did:key:z')) return refuse('the key of the device must be a did:key')
   const genesis = parseOperation(operation)
   if (genesis?.type !== 'plc_operation' || genesis.prev !== null)
-    return refuse('the operation is not the first one of an identity')
+    return refuse('the operation is not a genesis operation')
   if (signerOf(genesis, [deviceKey]) === null) return refuse('the operation is not signed by the key of the device')
   const { rotationKeys, alsoKnownAs, services, verificationMethods } = genesis
   if (rotationKeys[0] !== deviceKey) return refuse('the first rotation key must be that of the device')

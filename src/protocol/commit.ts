@@ -50,7 +50,7 @@ const commitFields = ['did', 'version', 'data', 'rev', 'prev', 'sig']
 export function parseCommit(bytes: Uint8Array): Commit {
   const data = decode(bytes) as Partial<Record<keyof Commit, unknown>> | null
   if (typeof data !== 'object' || data === null) throw new Malformed('Commit is not a map')
-  if (data.version !== COMMIT_VERSION) throw new Malformed(`Commit is not of version ${COMMIT_VERSION}`)
+  if (data.version !== COMMIT_VERSION) throw new Malformed(`Commit version is not ${COMMIT_VERSION}`)
   const wellFormed =
     commitFields.every((field) => Object.hasOwn(data, field)) &&
     typeof data.did === 'string' &&
@@ -60,7 +60,7 @@ export function parseCommit(bytes: Uint8Array): Commit {
     parseTid(data.rev) !== null &&
     data.prev === null &&
     data.sig instanceof Uint8Array
-  if (!wellFormed) throw new Malformed('Commit has wrong fields')
+  if (!wellFormed) throw new Malformed('Commit has missing, unknown or malformed fields')
   return data as unknown as Commit
 }
 

@@ -86,7 +86,7 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
   }
   if (!Object.hasOwn(object, '$type')) return object
   if (typeof object['$type'] !== 'string' || object['$type'] === '')
-    throw new Malformed('$type must be a text that is not empty')
+    throw new Malformed('$type must be a non-empty string')
   return object['$type'] === 'blob' ? convertBlob(object) : object
 }
 
@@ -120,8 +120,8 @@ function convertBytes(json: Record<string, unknown>): Uint8Array {
 
 function soleValue(json: Record<string, unknown>, key: '$link' | '$bytes'): string {
   const value = json[key]
-  if (typeof value !== 'string') throw new Malformed(`${key} must be text`)
-  if (Object.keys(json).length !== 1) throw new Malformed(`${key} must stand alone in its object`)
+  if (typeof value !== 'string') throw new Malformed(`${key} must be a string`)
+  if (Object.keys(json).length !== 1) throw new Malformed(`${key} must be the only member of its object`)
   return value
 }
 

@@ -96,10 +96,10 @@ test('each claim that is wrong refuses the proof', async () => {
 test('a proof at the wrong time is refused with the difference, so that a wrong clock is found', async () => {
   const reasonOf = async (iat: number) => await check(proof({ iat }))
   expect(await reasonOf(now / 1000 - 3 * 86_400)).toMatchObject({
-    reason: 'the proof is too old: iat is 259200 s before the time of this server',
+    reason: 'the proof is too old: iat is 259200 s behind the clock of this server',
   })
   expect(await reasonOf(now / 1000 + 181)).toMatchObject({
-    reason: 'the proof is from the future: iat is 181 s after the time of this server',
+    reason: 'the proof is from the future: iat is 181 s ahead of the clock of this server',
   })
 })
 

@@ -67,9 +67,9 @@ export async function checkDpop({
   const nowSecs = now / 1000
   if (typeof iat !== 'number' || !Number.isFinite(iat)) return invalid('iat is required')
   if (iat < nowSecs - MAX_AGE_SECS)
-    return invalid(`the proof is too old: iat is ${apart(nowSecs, iat)} s before the time of this server`)
+    return invalid(`the proof is too old: iat is ${apart(nowSecs, iat)} s behind the clock of this server`)
   if (iat > nowSecs + TOLERANCE_SECS)
-    return invalid(`the proof is from the future: iat is ${apart(nowSecs, iat)} s after the time of this server`)
+    return invalid(`the proof is from the future: iat is ${apart(nowSecs, iat)} s ahead of the clock of this server`)
   if (typeof jti !== 'string' || jti === '') return invalid('jti is required')
   if (htm !== method) return invalid('htm does not match the request')
   if (typeof htu !== 'string' || !isSameResource(htu, url)) return invalid('htu does not match the request')

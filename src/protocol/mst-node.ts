@@ -212,9 +212,9 @@ function readFields(bytes: Uint8Array): Fields {
     expectBytes(nameP)
     const prefix = readHead(major.number)
     if (prefix > previous.length || prefix + suffix.length > MAX_KEY_BYTES)
-      throw new Malformed(`MST key beyond ${MAX_KEY_BYTES} bytes`)
+      throw new Malformed(`MST key is longer than ${MAX_KEY_BYTES} bytes`)
     if (prefix < previous.length && suffix.charCodeAt(0) === previous.charCodeAt(prefix))
-      throw new Malformed('MST key shares more with the one before it')
+      throw new Malformed('MST key repeats part of the prefix that it shares with the previous key')
     const key = prefix === 0 ? suffix : previous.slice(0, prefix) + suffix
     if (key <= previous) throw new Malformed('MST keys out of order')
     keys.push(key)
@@ -240,7 +240,7 @@ function expectBytes(bytes: Buffer): void {
 
 function readHead(kind: number): number {
   const head = source[at++] ?? 0
-  if ((head & 0xe0) !== kind) throw new Malformed('MST node has a field of the wrong kind')
+  if ((head & 0xe0) !== kind) throw new Malformed('MST node has a field of the wrong type')
   const info = head & 0x1f
   if (info < 24) return info
   const value = info === 24 ? (source[at++] ?? 0) : info === 25 ? ((source[at++] ?? 0) << 8) | (source[at++] ?? 0) : -1

@@ -34,7 +34,7 @@ export async function readRecordProof(
   const commitBytes = root ? read(root) : null
   if (!commitBytes) throw new Malformed('The archive holds no commit')
   const commit = parseCommit(commitBytes)
-  if (commit.did !== did) throw new Malformed(`The commit is of ${commit.did}`)
+  if (commit.did !== did) throw new Malformed(`The commit belongs to ${commit.did}`)
   if (!verifyCommit(commit, key)) throw new Malformed('The commit is not signed by its account')
   const cid = new Mst(commit.data, read).get(path)
   if (cid === null) return null

@@ -90,7 +90,7 @@ export function parseSpaceCommit(data: Data): SpaceCommit {
   const members = data as { [member: string]: Data }
   for (const [name, holds] of memberChecks)
     if (!Object.hasOwn(members, name) || !holds(members[name])) throw new Malformed(`Commit has no valid ${name}`)
-  if (Object.keys(members).length !== memberChecks.length) throw new Malformed('Commit has further members')
+  if (Object.keys(members).length !== memberChecks.length) throw new Malformed('Commit has unknown members')
   return data as unknown as SpaceCommit
 }
 

@@ -41,7 +41,9 @@ export async function beginCreation(
     'making an identity with a key of your own',
   )
   if (!hasPassword && !capabilities.has('optionalPassword'))
-    throw new OperatorError(`${wallet.server.url} makes no accounts without a password: give one with --password`)
+    throw new OperatorError(
+      `${wallet.server.url} does not create accounts without a password: give one with --password`,
+    )
   const handle = parseHandle(wanted.handle)
   if (handle === null)
     throw new OperatorError(`${wanted.handle} is not a handle; one here ends in ${availableUserDomains.join(' or ')}`)
@@ -123,7 +125,7 @@ async function signUp(
   try {
     const answer = await wallet.server.post('/xrpc/com.atproto.server.createAccount', { json })
     if (answer['did'] !== wallet.did)
-      throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
+      throw new OperatorError(`the server created the account with ${String(answer['did'])} instead of ${wallet.did}`)
     await wallet.update({
       session: { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') },
     })
@@ -249,7 +251,7 @@ async function postIdentity(
   try {
     const answer = await wallet.server.post('/v1/dids', { token, json })
     if (answer['did'] !== wallet.did)
-      throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
+      throw new OperatorError(`the server created the account with ${String(answer['did'])} instead of ${wallet.did}`)
     return textOf(answer, 'session_token')
   } catch (error) {
     // The answer to an earlier try, or to this one, may have been lost after the account was made.

@@ -26,7 +26,7 @@ another server is deleted.`,
     yes: { doc: 'Do not ask for confirmation.' },
   },
   async run({ server, terminal, positionals: [act = ''], options }) {
-    if (!acts.includes(act)) throw new Misuse(`the act is one of ${acts.join(', ')}`)
+    if (!acts.includes(act)) throw new Misuse(`the act must be one of ${acts.join(', ')}`)
     const { from, until, accounts } = await signUpsIn(server, options)
     const kept = new Set(
       String(options['except'] ?? '')

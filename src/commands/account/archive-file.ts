@@ -22,7 +22,7 @@ export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: stri
     await file.sync()
     await link(part, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new OperatorError(`${path} exists already`)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new OperatorError(`${path} already exists`)
     throw error
   } finally {
     await file.close()

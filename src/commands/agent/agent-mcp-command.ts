@@ -38,7 +38,7 @@ end of input.`,
 /** A program that waits for a confirmation must not outlive the assistant. */
 const pauseUntil = (signal: AbortSignal, millis: number): Promise<void> =>
   sleep(millis, undefined, { signal }).catch((cause: unknown) => {
-    throw new OperatorError('the assistant has gone', { cause })
+    throw new OperatorError('the assistant has disconnected', { cause })
   })
 
 async function imagesFor({ images }: Invocation['options']) {

@@ -56,7 +56,7 @@ export const caseAnswerCommand = adminCommand({
   parameters: ['<case>', '<outcome>', '<why>'],
   details: '"reversed" lifts the takedown of the decision. The account holder is mailed the answer, which is final.',
   async run({ server, positionals: [id = '', outcome = '', reason = ''] }) {
-    if (outcome !== 'upheld' && outcome !== 'reversed') throw new Misuse('the outcome is "upheld" or "reversed"')
+    if (outcome !== 'upheld' && outcome !== 'reversed') throw new Misuse('the outcome must be "upheld" or "reversed"')
     const value = await server.post<WholeCase>(casePath(id, '/answer'), { outcome, reason })
     return { value, text: caseText(value) }
   },

@@ -140,7 +140,7 @@ const backupsAt = (place: string): Variables =>
     : { SERVICE_BACKUP_DESTINATION: place, SERVICE_BACKUP_INTERVAL_SECS: String(DAY_SECS) }
 
 function signUpVariables(given: string): Variables {
-  if (!signUps.includes(given as SignUp)) throw new Misuse(`--sign-up is one of ${signUps.join(', ')}`)
+  if (!signUps.includes(given as SignUp)) throw new Misuse(`--sign-up must be one of ${signUps.join(', ')}`)
   return { SERVICE_INVITE_CODE_REQUIRED: String(given !== 'open') }
 }
 

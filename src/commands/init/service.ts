@@ -51,7 +51,7 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
   const odd = paths.find((path) => !plainPath.test(path))
   if (odd !== undefined)
     throw new OperatorError(
-      `${JSON.stringify(odd)} cannot be in a service of systemd: choose a path of letters, digits and . _ @ + - /`,
+      `${JSON.stringify(odd)} cannot be part of a systemd unit: choose a path of letters, digits and . _ @ + - /`,
     )
   const unreadable = [...selfCommand(), config.dataDir].find((path) => hidden.test(`${path}/`))
   if (unreadable !== undefined)
@@ -63,7 +63,7 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
   const shared = folders.find((folder) => isShared(folder, Number(out)))
   if (shared !== undefined)
     throw new OperatorError(
-      `${shared} has files of others, who could not reach them any more: choose a folder for the server alone, such as ${join(shared, 'holdfast')}`,
+      `${shared} has files of other users, who could no longer reach them: choose a folder for the server alone, such as ${join(shared, 'holdfast')}`,
     )
 }
 

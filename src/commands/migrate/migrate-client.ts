@@ -244,7 +244,8 @@ export interface Signer {
 export async function signerOf(invocation: Invocation): Promise<Signer | null> {
   const { terminal, options } = invocation
   const { key, wallet: path } = options
-  if (typeof key === 'string' && typeof path === 'string') throw new Misuse('--key and --wallet exclude each other')
+  if (typeof key === 'string' && typeof path === 'string')
+    throw new Misuse('--key and --wallet cannot be used together')
   if (typeof key === 'string') return { key: await keyIn(terminal, key), moved: () => Promise.resolve() }
   if (typeof path !== 'string') return null
   const { openWallet } = await import('../wallet/wallet-command.ts')
@@ -267,7 +268,7 @@ async function keyIn(terminal: Terminal, path: string): Promise<SigningKey> {
 /** Sign the operation that the move waits for. Throws OperatorError if it is not the one that was agreed to. */
 export async function signWith(server: NewServer, { key }: Signer, agreement: string): Promise<void> {
   const { operation } = await server.move()
-  if (operation === null) throw new OperatorError('the move does not wait for a signature')
+  if (operation === null) throw new OperatorError('the move is not waiting for a signature')
   await server.answer({ operation: await signAgreed(operation, agreement, key) })
 }
 

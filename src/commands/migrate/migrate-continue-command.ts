@@ -52,7 +52,7 @@ With --password-stdin the password at the new server is the first line of standa
     const { code, archive, key, wallet, 'auth-factor': authFactorToken } = options
     const isChoosing = Object.keys(keyOptions).some((name) => typeof options[name] === 'string')
     const given = [code, key, wallet, archive, isChoosing || undefined].filter((value) => value !== undefined)
-    if (given.length + (chosen === undefined ? 0 : 1) > 1) throw new Misuse('only one thing at a time')
+    if (given.length + (chosen === undefined ? 0 : 1) > 1) throw new Misuse('choose one thing at a time')
     const signer = await signerOf(invocation)
     const server = await signedIn(invocation)
     if (isChoosing) return choose(invocation, server)
@@ -76,7 +76,7 @@ async function agreed(invocation: Invocation, server: NewServer): Promise<string
   if (!terminal.isInteractive && options['yes'] !== true)
     throw new Misuse('there is no terminal to confirm the keys at: add --agreement, or --yes')
   const { keys, agreement } = await server.move()
-  if (keys === null || agreement === null) throw new OperatorError('the move does not wait for a signature')
+  if (keys === null || agreement === null) throw new OperatorError('the move is not waiting for a signature')
   await tellKeys(invocation, keys)
   await confirm(invocation, 'Type yes to change the identity: ')
   return agreement
@@ -84,7 +84,7 @@ async function agreed(invocation: Invocation, server: NewServer): Promise<string
 
 async function choose(invocation: Invocation, server: NewServer): Promise<typeof exitCodes.failed> {
   const { keys } = await server.move()
-  if (keys === null) throw new OperatorError('the move does not wait for a signature')
+  if (keys === null) throw new OperatorError('the move is not waiting for a signature')
   await tellMove(invocation, await server.answer({ keepKeys: keptKeys(invocation, keys) }))
   return exitCodes.failed
 }

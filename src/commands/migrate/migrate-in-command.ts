@@ -158,7 +158,7 @@ async function beginAtOldServer(invocation: Invocation, server: NewServer): Prom
   if (keys !== null) await tellKeys(invocation, keys)
   const handle = await required(invocation, 'handle', 'Handle at the new server')
   const email = given('email') ?? plan.email
-  if (email === null) throw new Misuse('the old server does not say the email address: add --email')
+  if (email === null) throw new Misuse('the old server does not reveal the email address: add --email')
   await confirm(invocation, BEGIN)
   const session: Session = await server.post('/v1/move-in', {
     plan: plan.plan,

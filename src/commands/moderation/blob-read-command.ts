@@ -23,7 +23,7 @@ records who read the blob.`,
 /** Returns the size in bytes. Deletes the file if its bytes have another CID. */
 async function save(content: AsyncIterable<Uint8Array>, path: string, cid: string): Promise<number> {
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'EEXIST' ? new OperatorError(`${path} exists already`) : error
+    throw error.code === 'EEXIST' ? new OperatorError(`${path} already exists`) : error
   })
   const hasher = new Bun.CryptoHasher('sha256')
   let size = 0

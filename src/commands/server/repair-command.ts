@@ -59,7 +59,7 @@ something is wrong, or is still wrong after the repair.`,
     const did = parseDid(positionals[0] ?? '')
     if (did === null) throw new Misuse('name the account by its DID')
     if (options['keep-uncertain'] === true && options['drop-uncertain'] === true)
-      throw new Misuse('--keep-uncertain and --drop-uncertain exclude each other')
+      throw new Misuse('--keep-uncertain and --drop-uncertain cannot be used together')
     return withContext(config, (ctx) => repair(ctx, invocation, did), { log })
   },
 })

@@ -80,7 +80,9 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     const [place, wanted] = invocation.positionals
     if (options['database-restored'] === true) {
       if (place !== undefined || !isPostgresUrl(config.databaseUrl))
-        throw new Misuse('--database-restored takes no backup, and needs a postgres:// URL in database_url')
+        throw new Misuse(
+          '--database-restored cannot be used with a backup, and needs a postgres:// URL in database_url',
+        )
       return (options['nothing-lost'] === true ? keepHistory : continueRestored)(invocation)
     }
     if (options['nothing-lost'] === true) throw new Misuse('--nothing-lost is for --database-restored only')
@@ -89,7 +91,7 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         throw new Misuse(`--${name} is for --rehearse only`)
     const at = instantOf(options['at'])
     if (at !== null && (wanted !== undefined || options['rehearse'] === true))
-      throw new Misuse('--at takes no name of a backup, and no --rehearse')
+      throw new Misuse('--at cannot be used with the name of a backup, or with --rehearse')
     const from = place ?? (at === null ? config.backup.destination : config.backup.continuous)
     if (from === null)
       throw new Misuse(

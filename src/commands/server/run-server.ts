@@ -47,7 +47,8 @@ export async function runServer(
     const app: App = await start(config, { log, origins }, former)
     log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
     onListening(app, loaded.config)
-    if (former === null) releaseStartPagesSoon((error) => log.debug('pages of the start are kept in memory', { error }))
+    if (former === null)
+      releaseStartPagesSoon((error) => log.debug('could not return the memory of the start', { error }))
 
     const reason = await Promise.race([stopRequested, ending(app.ended)])
     if (typeof reason === 'string') {

@@ -50,7 +50,7 @@ export async function fetchManifest(source: ReleaseSource): Promise<ReleaseManif
   const signedFor = new Set(verified.comment.split('\t'))
   if (!signedFor.has(`file:${MANIFEST}`) || !signedFor.has(`version:${parsed.manifest.version}`))
     throw new OperatorError(
-      `${source.url}/${MANIFEST} cannot be trusted: its signature is that of another file or version. Nothing was changed`,
+      `${source.url}/${MANIFEST} cannot be trusted: its signature belongs to another file or version. Nothing was changed`,
     )
   return parsed.manifest
 }

@@ -87,7 +87,7 @@ function sourceOf({ options }: Invocation): ReleaseSource {
   const keyText = textOption(options, 'public-key') ?? releaseOrigin?.publicKey
   if (url === undefined || keyText === undefined)
     throw new Misuse(
-      'this executable is not of a release: --from says where releases are, and --public-key who signs them',
+      'this executable does not belong to a release: --from says where releases are, and --public-key who signs them',
     )
   serverOrigin(url)
   const key = parseMinisignKey(keyText)

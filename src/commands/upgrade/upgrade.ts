@@ -99,7 +99,7 @@ function refuseOlder(manifest: ReleaseManifest, { version, migrations }: Install
       `version ${older} is older than ${version}, which is installed. ${needs}. --downgrade installs it`,
     )
   if (unknown.length > 0 && options.manager !== null)
-    throw new OperatorError(`version ${older} cannot take the place of ${version}. ${needs}`)
+    throw new OperatorError(`version ${older} cannot replace ${version}. ${needs}`)
 }
 
 const migrationsIn = (numbers: readonly number[]): string =>
@@ -155,7 +155,7 @@ export async function versionOf(executable: string): Promise<string> {
 async function requireVersion(executable: string, version: string): Promise<void> {
   const found = await versionOf(executable)
   if (found !== version)
-    throw new OperatorError(`the executable of version ${version} says that it is ${found}. Nothing was changed`)
+    throw new OperatorError(`the executable of version ${version} reports version ${found}. Nothing was changed`)
 }
 
 async function makeBackup(

@@ -30,7 +30,7 @@ const trustedIssuer = tableKind<TrustedIssuer>(
     const keys = readKeys(entry)
     if (issuer === null || algorithm === null || keys === null) return null
     if (keys.source === 'fixed' && !keys.publicKeysPem.every((pem) => fitsAlgorithm(parsePublicKey(pem)!, algorithm))) {
-      return entry.fault('', `public key does not fit ${algorithm}`)
+      return entry.fault('', `public key does not match ${algorithm}`)
     }
     return { issuer, audience, algorithm, keys }
   },

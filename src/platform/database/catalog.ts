@@ -104,7 +104,7 @@ export async function misfits(db: Pick<Database, 'all' | 'get' | 'dialect'>): Pr
     for (const { column, type } of its)
       if (found[column]! > 0)
         faults.push(
-          `${found[column]} rows of the table ${table} have something in the column ${column} that is no ${type}`,
+          `${found[column]} rows of the table ${table} have a value in the column ${column} that is not ${type}`,
         )
   }
   return faults

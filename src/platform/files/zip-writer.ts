@@ -27,7 +27,7 @@ export class ZipWriter {
       yield this.#counted(chunk)
     }
     if (size !== entry.size || checksum !== (entry.crc32 ?? checksum))
-      throw new Error(`${entry.name} has other content than was announced`)
+      throw new Error(`${entry.name} does not match its announced content`)
     const written = { ...entry, offset, checksum }
     if (entry.crc32 === null) yield this.#counted(descriptor(written))
     this.#directory.append(centralHeader(written))

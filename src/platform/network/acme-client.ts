@@ -232,7 +232,7 @@ export class AcmeClient {
       return new AcmeFault('limited', wordsOf(problem), type, waitMillis)
     // A nonce that is refused again and again says nothing about the name.
     const kind = status >= 500 || type === 'badNonce' ? 'unavailable' : 'refused'
-    return new AcmeFault(kind, type === '' ? `it answered ${status}` : wordsOf(problem), type, waitMillis)
+    return new AcmeFault(kind, type === '' ? `it returned ${status}` : wordsOf(problem), type, waitMillis)
   }
 
   /** RFC 9110, 10.2.3: seconds, or a date. */
@@ -251,11 +251,11 @@ export const wordsOf = ({ type = '', detail = '' }: AcmeProblem): string =>
 function checked<Schema extends TSchema>(schema: Schema, { json }: Answered): Static<Schema> {
   if (Value.Check(schema, json)) return json
   const [first] = Value.Errors(schema, json)
-  throw new AcmeFault('unavailable', `an answer of the certificate authority is malformed at "${first?.path ?? ''}"`)
+  throw new AcmeFault('unavailable', `a response of the certificate authority is malformed at "${first?.path ?? ''}"`)
 }
 
 function locationOf({ headers }: Answered): string {
   const location = headers.get('location') ?? ''
   if (location.startsWith('https://') && URL.canParse(location)) return location
-  throw new AcmeFault('unavailable', 'an answer of the certificate authority has no Location')
+  throw new AcmeFault('unavailable', 'a response of the certificate authority has no Location')
 }

@@ -194,7 +194,9 @@ export class Bucket {
       const found = await this.#look(key)
       if (tag !== null && found?.size === size && found.tag === tagOf(tag)) return found.tag
       if (attempt === MAX_STORE_ATTEMPTS)
-        throw new Error(`the bucket reported storing ${size} bytes, but has ${found?.size ?? 'nothing'} or others`)
+        throw new Error(
+          `the bucket reported storing ${size} bytes, but has ${found === null ? 'nothing' : `${found.size} bytes, or different ones`}`,
+        )
     }
   }
 

@@ -194,7 +194,7 @@ export class SweepRunner implements Sweeps {
     if (!this.#stopping.signal.aborted)
       await this.#passes
         .fail(name, failure)
-        .catch((cause: unknown) => this.ctx.log.error('could not count a failed pass', { sweep: name, error: cause }))
+        .catch((cause: unknown) => this.ctx.log.error('could not record a failed pass', { sweep: name, error: cause }))
     throw error
   }
 

@@ -33,7 +33,7 @@ test('it writes a private file with the archive of the account', async () => {
 test('it does not replace a file, and leaves nothing behind when it fails', async () => {
   const path = join(folder, 'taken.zip')
   writeFileSync(path, 'mine')
-  expect(await run('alice', path)).toMatchObject({ code: 1, err: `holdfast account export: ${path} exists already\n` })
+  expect(await run('alice', path)).toMatchObject({ code: 1, err: `holdfast account export: ${path} already exists\n` })
   expect(readFileSync(path, 'utf8')).toBe('mine')
   expect(existsSync(`${path}.part`)).toBe(false)
   expect(await run('nobody', join(folder, 'nobody.zip'))).toMatchObject({ code: 1 })

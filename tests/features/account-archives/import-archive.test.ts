@@ -107,7 +107,7 @@ test('app passwords do not suffice, and the archive of another account is refuse
   const before = await seen(pds, bob)
   expect(await restore(bob.accessJwt, archive)).toMatchObject({
     status: 403,
-    body: { error: { message: `The archive is that of ${alice.did}` } },
+    body: { error: { message: `The archive belongs to ${alice.did}` } },
   })
   expect(await seen(pds, bob)).toEqual(before)
 })
@@ -162,12 +162,12 @@ const hostile: Record<string, [() => Promise<Uint8Array>, RegExp]> = {
       changed((files) =>
         files.map(([name, content]) => [name, name === 'manifest.json' ? Buffer.from('{}') : content]),
       ),
-    /manifest\.json is not that of an account/,
+    /manifest\.json is not the manifest of an account/,
   ],
   'has a manifest that is no JSON': [
     () =>
       changed((files) => files.map(([name, content]) => [name, name === 'manifest.json' ? Buffer.from('[') : content])),
-    /manifest\.json is not that of an account/,
+    /manifest\.json is not the manifest of an account/,
   ],
   'has a name that leads out of its folder': [
     () => changed((files) => [...files, ['../../etc/passwd', Buffer.from('root')]]),
@@ -176,7 +176,7 @@ const hostile: Record<string, [() => Promise<Uint8Array>, RegExp]> = {
   'has an absolute name': [() => changed((files) => [...files, ['/etc/passwd', Buffer.from('root')]]), /\/etc\/passwd/],
   'has a file twice': [
     () => changed((files) => [...files, ['preferences.json', Buffer.from('{"preferences":[]}')]]),
-    /preferences\.json is in it twice/,
+    /it contains \S*preferences\.json twice/,
   ],
   'has a blob twice, under two names': [
     () =>
@@ -184,7 +184,7 @@ const hostile: Record<string, [() => Promise<Uint8Array>, RegExp]> = {
         const [name, content] = files.find(([one]) => isBlob(one))!
         return [...files, [name.replace('.png', '.jpg'), content]]
       }),
-    /blobs\/baf\w+\.jpg is in it twice/,
+    /it contains blobs\/baf\w+\.jpg twice/,
   ],
   'has a blob with another content': [
     () =>
@@ -192,7 +192,7 @@ const hostile: Record<string, [() => Promise<Uint8Array>, RegExp]> = {
         ...files.filter(([name]) => !isBlob(name)),
         ['blobs/bafkreiaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.png', Buffer.from('other')],
       ]),
-    /blobs\/bafkreia+\.png has another content/,
+    /the content of blobs\/bafkreia+\.png does not match/,
   ],
   'has a blob above the largest size': [
     () => changed((files) => [...files, [`blobs/bafkreia${'a'.repeat(51)}`, Buffer.alloc(MIB + 1)]]),
@@ -206,7 +206,7 @@ const hostile: Record<string, [() => Promise<Uint8Array>, RegExp]> = {
           name === 'preferences.json' ? Buffer.from('{"preferences":[]}') : content,
         ]),
       ),
-    /preferences\.json has another content than the manifest says/,
+    /the content of preferences\.json does not match the manifest/,
   ],
   'has a repository that is none': [
     () =>

@@ -134,7 +134,7 @@ test('a restore returns to any instant, and the event log continues above all th
   expect(await paths(latest.dataDir)).toEqual([first, second].toSorted())
   expect(await restore(place, '2001-01-01T00:00:00Z')).toMatchObject({
     code: 1,
-    text: expect.stringContaining('the continuous backup reaches back to'),
+    text: expect.stringContaining('the continuous backup reaches back only to'),
   })
   expect((await restore(place, 'yesterday')).code).toBe(2)
 })
@@ -269,7 +269,7 @@ test('what is older than the kept time is deleted, and every kept instant can be
   await until(() => Math.min(...bases()) > Date.parse(instants[1]!))
   expect(await restore(place, instants[0]!)).toMatchObject({
     code: 1,
-    text: expect.stringContaining('reaches back to'),
+    text: expect.stringContaining('reaches back only to'),
   })
   for (const index of [7, 9, 11]) {
     const { code, text, dataDir } = await restore(place, instants[index]!)
@@ -348,7 +348,7 @@ test('a base that is refused stays a fault until there is one, and is not tried 
   // The destination is not encrypted.
   await pds.restart({ backup: { ...backup, passphrase: new Secret(PASSPHRASE) } })
   pds.clock.advance({ secs: 70 })
-  const refused = () => pds.log.filter(({ message }) => message.includes('cannot make a base')).length
+  const refused = () => pds.log.filter(({ message }) => message.includes('could not make a base')).length
   for (const text of ['first', 'second', 'third']) {
     await post(alice, text)
     await sent(pds)

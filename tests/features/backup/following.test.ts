@@ -463,7 +463,9 @@ test('objects that are none of a backup, or too large for one, are told, and sto
   const key = bucket.keys().find((each) => each.endsWith('/key'))!
   const keyBytes = bucket.read(key)
   await bucket.write(key, Buffer.alloc(2 * 1024 ** 2))
-  await expect(other.begin().promote()).rejects.toThrow('key is no object of a backup: it has more than 1048576 bytes')
+  await expect(other.begin().promote()).rejects.toThrow(
+    'key is not an object of a backup: it has more than 1048576 bytes',
+  )
   await bucket.write(key, keyBytes)
   const base = bucket.keys().find((each) => each.includes('/base-'))!
   const baseBytes = bucket.read(base)

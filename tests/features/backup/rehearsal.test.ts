@@ -138,7 +138,7 @@ test('with --json nothing but the report is on standard output, and a name that 
   const { exitCode, stdout, stderr } = run()
   expect(exitCode).toBe(0)
   expect(JSON.parse(stdout.toString())).toMatchObject({ ok: true, live: null })
-  expect(stderr.toString()).toContain('could not be compared')
+  expect(stderr.toString()).toContain('could not compare the live database')
   const after = noted()
 
   expect(run('20200101T000000Z')).toMatchObject({ exitCode: 1 })

@@ -250,7 +250,7 @@ test('while the authority is away the former certificate stays, and the order is
   one.pds.clock.advance({ days: 61 })
   one.acme.fault = 'down'
   expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 0, failed: 1 })
-  expect(await one.pds.rows('certificate_order')).toMatchObject([{ names: HOST, fault: 'it answered 502' }])
+  expect(await one.pds.rows('certificate_order')).toMatchObject([{ names: HOST, fault: 'it returned 502' }])
   expect(await serialAt(one.pds, one.acme.root, HOST)).toBe(serial)
   one.acme.fault = null
   one.pds.clock.advance({ secs: 60 })

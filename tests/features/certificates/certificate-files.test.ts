@@ -190,7 +190,7 @@ test('replaced files are served to new connections, and open ones continue', asy
   const bob = await createAccount(pds, 'bob')
   const { socket, received } = await openFirehose()
   folder.place('certificate.pem', untimely.notYetValid)
-  await until(() => pds.log.some(({ message }) => message.startsWith('keeping the former certificates')))
+  await until(() => pds.log.some(({ message }) => message.startsWith('keeping the previous certificates')))
   expect(await servedTo('localhost')).toBe(serialOf(serverCertificate))
   folder.place('key.pem', untimely.key)
   await until(async () => (await servedTo('localhost')) === serialOf(untimely.notYetValid))

@@ -239,7 +239,7 @@ test('an owner gives and removes roles, and ends sessions', async () => {
   expect((await browser.act('end-session', { id })).status).toBe(200)
   expect(await toSignIn(bobs)).toEqual([303, '/admin/sign-in'])
   expect((await browser.act('role', { account: bob.did, role: '' })).status).toBe(200)
-  expect((await bobs.signIn(bob.did)).body).toContain('does not operate this server')
+  expect((await bobs.signIn(bob.did)).body).toContain('is not an operator of this server')
 })
 
 test('what strangers write is shown as text', async () => {
@@ -488,7 +488,7 @@ test('a passkey of an account without a role opens no console', async () => {
   const browser = new ConsoleBrowser(pds)
   const { body } = await browser.open('/admin/sign-in')
   const sent = await browser.send('/admin/sign-in', { passkey: device.get(passkeyOptionsOn(body)!) })
-  expect(sent.body).toContain('does not operate this server')
+  expect(sent.body).toContain('is not an operator of this server')
   // What it answers at the account pages opens no console either.
   const mona2 = await withFactor('mona2', (one) => one.addPasskey(device))
   const open = await mona2.holder.browser.open('/account/sign-in')

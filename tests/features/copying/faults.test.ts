@@ -263,7 +263,7 @@ describe('a row that is damaged', () => {
     for (const dir of [huge, text]) {
       expectSaid(
         await verify(dir),
-        '1 rows of the table account have something in the column created_at that is no INTEGER',
+        '1 rows of the table account have a value in the column created_at that is not INTEGER',
         RESTORE,
       )
       expectSaid(
@@ -299,11 +299,7 @@ describe('a blob that cannot be had', () => {
     )
     expectSaid(await verify(wrong), `blob ${cid}: the file ${blobFile(wrong)} has other content`)
     expectSaid(await verify(folder), `blob ${cid}: the file ${blobFile(folder)} cannot be read (EISDIR`)
-    expectSaid(
-      await copy(folder, ['--to', place()]),
-      `the file ${blobFile(folder)} cannot be read (EISDIR`,
-      'correct that',
-    )
+    expectSaid(await copy(folder, ['--to', place()]), `the file ${blobFile(folder)} cannot be read (EISDIR`, 'fix that')
     for (const dir of [gone, wrong])
       expect(await copy(dir, ['--to', place()])).toMatchObject({
         code: 0,
@@ -411,7 +407,7 @@ describe('without rights', () => {
     expectSaid(
       await asOwner(['copy', '--to', open()], blob),
       `the file ${blobFile(blob)} cannot be read (EACCES`,
-      'correct that',
+      'fix that',
     )
     mkdirSync(target)
     chmodSync(target, 0o500)

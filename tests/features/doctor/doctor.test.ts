@@ -113,7 +113,7 @@ test('what a proxy does wrong is told apart', async () => {
     [{ forwardedFor: 'drop' }, 'client-address', "does not send the client's address"],
     [{ forwardedFor: 'keep' }, 'client-address', 'clients can choose the address'],
     [{ maxBodyBytes: 1024 ** 2 }, 'body-size', 'returns 413 for a body of 16 MiB'],
-    [{ upgrades: false }, 'websocket', 'does not open'],
+    [{ upgrades: false }, 'websocket', 'cannot be opened'],
     [{ ownPaths: '/.well-known/' }, 'oauth', '/.well-known/oauth-protected-resource returns 404'],
     [
       { ownPaths: '/.well-known/oauth-authorization-server' },

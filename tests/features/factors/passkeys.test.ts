@@ -312,7 +312,7 @@ describe('making one', () => {
     for (const holder of [bob, alice]) {
       const { fields, options } = await holder.openNewPasskey(holder === alice ? alice.recoveryCodes.pop() : '')
       const passkey = new PasskeyDevice(pds.url).create(options, { id })
-      expect((await holder.browser.send(holder.path, { ...fields, passkey })).body).toContain('in use already')
+      expect((await holder.browser.send(holder.path, { ...fields, passkey })).body).toContain('already in use')
     }
     expect(await pds.count('passkey', { did: bob.account.did })).toBe(0)
     expect((await alice.openNewPasskey(alice.recoveryCodes.pop())).options.excludeCredentials).toHaveLength(1)

@@ -117,12 +117,12 @@ const damages: [what: string, damage: (account: TestAccount & { id: number }) =>
   [
     'a wrong number of records',
     ({ id }) => pds.damage('repo', { id }, { record_count: 299 }),
-    /299 records are counted and 300 are in the tree/,
+    /299 records are counted, but 300 are in the tree/,
   ],
   [
     'a wrong number of nodes',
     ({ id }) => pds.damage('repo', { id }, { node_count: 1 }),
-    /1 nodes are counted and \d+ are in the tree/,
+    /1 nodes are counted, but \d+ are in the tree/,
   ],
   [
     'a repository that is behind its events',

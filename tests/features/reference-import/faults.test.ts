@@ -231,14 +231,14 @@ const damages: [name: string, damage: () => void, fault: RegExp][] = [
         actorFile(otto, 'store.sqlite'),
         "UPDATE repo_block SET content = x'a0' WHERE cid = (SELECT cid FROM record LIMIT 1)",
       ),
-    /does not hold the record at/,
+    /does not contain the record at/,
   ],
   ['no key', () => rmSync(actorFile(otto, 'key')), /key is missing/],
   ['an empty key', () => writeFileSync(actorFile(otto, 'key'), ''), /a key has 32 bytes/],
   [
     'a key of zeros',
     () => writeFileSync(actorFile(otto, 'key'), new Uint8Array(32)),
-    /key is damaged: its number is no key/,
+    /key is damaged: its number is not a valid key/,
   ],
   [
     'preferences that are no JSON',
@@ -277,7 +277,7 @@ test('an event and a reserved key that are malformed are named and left out, and
     expect(text).toContain('did:key:zEmpty is damaged: a key has 32 bytes')
   }
   expect(await arrived()).toEqual(['anna.test', 'otto.test', 'rosa.test'])
-  expect(await move()).toEqual([1, expect.stringContaining('has moved in already')])
+  expect(await move()).toEqual([1, expect.stringContaining('has already moved in')])
 })
 
 test('a blob that is missing or has other content is named, and its account comes without it', async () => {

@@ -71,7 +71,7 @@ test('an account whose identity names the former address has not moved away, and
   expect(left.status).toBe(409)
   const body = JSON.stringify({ identifier: alice.did, password: alice.password })
   const planned = await ask(present, '/v1/move-in/plan', headers, { method: 'POST', body })
-  expect([planned.status, await planned.text()]).toEqual([400, expect.stringContaining('on this server already')])
+  expect([planned.status, await planned.text()]).toEqual([400, expect.stringContaining('already on this server')])
 })
 
 test('the former DID resolves, and names the present address', async () => {

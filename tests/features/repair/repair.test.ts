@@ -218,7 +218,7 @@ test('everything is verified after all these repairs', async () => {
   expect(faults).toEqual([])
 })
 
-test('a record that is stored and not in the tree is added to it', async () => {
+test('a record that is stored, but not in the tree is added to it', async () => {
   const account = await joined()
   const [row] = await pds.rows('record', { repo_id: account.id, path: pathOf(7) })
   const json = { repo: account.did, collection: COLLECTION, rkey: 'note7' }
@@ -327,7 +327,7 @@ test('the file of a repair brings the rows back, unless the repository was writt
   await acceptedByRelay(account, second.rev, seq)
   await expect(undoRepair(pds.ctx, second.evidence)).rejects.toThrow('written to since')
   writeFileSync(`${evidence}.other`, readFileSync(import.meta.path))
-  await expect(undoRepair(pds.ctx, `${evidence}.other`)).rejects.toThrow('is not what a repair has kept')
+  await expect(undoRepair(pds.ctx, `${evidence}.other`)).rejects.toThrow('is not a file that a repair has kept')
 })
 
 test('what moderators have done since a repair is not undone with it', async () => {

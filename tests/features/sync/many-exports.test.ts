@@ -108,7 +108,7 @@ test('where too many wait, the newest of the largest crowd are told to come back
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
   expect(JSON.parse(Buffer.from(body).toString())).toEqual({
     error: 'ServiceUnavailable',
-    message: 'Too many requests of this kind are under way',
+    message: 'Too many requests of this kind are in progress',
   })
   // Another network comes in all the same.
   const newcomer = await fetch(pds.url + path(), { headers: { 'x-forwarded-for': '192.0.2.1' } })

@@ -208,7 +208,7 @@ describe('an identity is not made', () => {
     })
     expect(await user.run(words)).toMatchObject({
       code: 1,
-      err: expect.stringContaining(`made ${DID} of the identity`),
+      err: expect.stringContaining(`created the account with ${DID}`),
     })
     const { did, walletSession, unfinished } = await user.contents()
     expect(did).not.toBe(DID)

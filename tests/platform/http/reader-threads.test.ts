@@ -61,7 +61,7 @@ test('a thread that ends is replaced, and its requests and its hold on the log e
   expect(['broken off', 204]).toContain(await waiting)
   await until(isAnswered)
   expect([workers.length, await status(), aborted]).toEqual([2, 200, [true]])
-  expect(pds.log.filter(({ message }) => message === 'a reader thread has failed')).toHaveLength(1)
+  expect(pds.log.filter(({ message }) => message === 'reader thread failed')).toHaveLength(1)
   await threads.stop(1000)
   await pds.stop()
   // A connection that nobody closed would have kept the last checkpoint from emptying the log.

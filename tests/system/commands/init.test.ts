@@ -310,7 +310,7 @@ describe('unattended', () => {
   test('without a terminal, --yes and a domain are required', async () => {
     expect(await runProgram(['init', ...places()], environment())).toMatchObject({
       code: 2,
-      err: expect.stringContaining('this is no terminal to ask questions at: add --yes'),
+      err: expect.stringContaining('there is no terminal to prompt at: add --yes'),
     })
     expect(await runProgram(['init', '--yes', '--tls', 'off', ...places()], environment())).toMatchObject({
       code: 2,

@@ -77,7 +77,7 @@ describe('account create', () => {
     })
     expect(await runProgram([...words, '--generate', '--password-stdin'], env)).toMatchObject({
       code: 2,
-      err: expect.stringContaining('exclude each other'),
+      err: expect.stringContaining('cannot be used together'),
     })
     expect((await run(['account', 'show', 'dave.test'])).err).toBe('holdfast account show: No such account\n')
   })
@@ -240,7 +240,7 @@ describe('account reset-password', () => {
     expect((await logIn(pds, heidi, 'after the code')).did).toBe(heidi.did)
     expect(await run(['account', 'reset-password', 'heidi.test', '--mail', '--code'])).toMatchObject({
       code: 2,
-      err: expect.stringContaining('exclude each other'),
+      err: expect.stringContaining('cannot be used together'),
     })
   })
 })

@@ -39,7 +39,7 @@ test('keys are listed, rotated, retired and revoked', async () => {
 test('a key that there is not, and one that is not named, are refused', async () => {
   expect(await run(['push', 'key', 'revoke', '77'])).toMatchObject({
     code: 1,
-    err: expect.stringContaining('no sender key of this number'),
+    err: expect.stringContaining('no sender key with this number'),
   })
   expect(await run(['push', 'key', 'revoke', '../rotate'])).toMatchObject({
     code: 1,

@@ -160,7 +160,7 @@ describe('a release that lies', () => {
   test('with the signature of another file or version is refused', async () => {
     for (const comment of ['file:SHA256SUMS\tversion:0.2.0', 'file:latest.json\tversion:0.1.0', '']) {
       releases.sign('latest.json', releases.key, comment)
-      await refused('its signature is that of another file or version')
+      await refused('its signature belongs to another file or version')
     }
   })
 
@@ -213,7 +213,7 @@ describe('a release that lies', () => {
 
   test('with an executable of another version, or of another machine, is refused', async () => {
     await releases.publish('0.2.0', programOf('0.1.9'))
-    await refused('the executable of version 0.2.0 says that it is 0.1.9')
+    await refused('the executable of version 0.2.0 reports version 0.1.9')
     await releases.publish('0.2.0', '\u007fELF of another machine')
     await refused('does not run on this machine')
   })

@@ -71,7 +71,7 @@ export const beginTotp = (ctx: Context, account: Account, revalidate: Revalidate
   })
 
 async function refuseSecondApp(reader: Reader, did: Did): Promise<void> {
-  if ((await summaryOf(reader, did)).totp) throw invalidRequest('The account has an authenticator app already')
+  if ((await summaryOf(reader, did)).totp) throw invalidRequest('The account already has an authenticator app')
 }
 
 /**

@@ -60,7 +60,7 @@ export const listedPasskeys = async ({ db, config }: Pick<Context, 'db' | 'confi
 
 const refusals: Readonly<Record<CeremonyFault | 'behind', () => Refusal>> = {
   refused: () => invalidToken('The passkey was not accepted'),
-  late: () => invalidToken('The passkey was used too late'),
+  late: () => invalidToken('The passkey challenge has expired'),
   behind: () => invalidToken('The passkey may have been copied'),
 }
 
@@ -122,7 +122,7 @@ export async function addPasskey(
     const known = await passkeysWithPlace(tx, did)
     const shownName = plainName(name, MAX_PASSKEY_NAME_CHARS) || `Passkey ${known.length + 1}`
     if ((await insertPasskey(tx, { ...passkey, did, name: shownName, createdAt: now })) === 0)
-      throw invalidRequest('The passkey is in use already')
+      throw invalidRequest('The passkey is already in use')
     await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'passkeyAdded', did)
     return (await summaryOf(tx, did)).recoveryCodes > 0 ? null : makeFactorRecoveryCodes(tx, did)

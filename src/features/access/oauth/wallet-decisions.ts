@@ -53,7 +53,7 @@ const isDecision = (text: string): text is keyof typeof statusAfter => Object.ha
 const proofRefused = () =>
   new Refusal(401, 'AuthenticationRequired', 'The decision could not be verified', { code: 'AUTHENTICATION_REQUIRED' })
 /** Unknown, decided and expired requests look the same. */
-export const noSuchConsent = () => notFound('No such request is waiting for a decision')
+export const noSuchConsent = () => notFound('No such request is pending')
 const alreadyDecided = () => invalidRequest('The request was decided in the meantime')
 
 /**

@@ -89,7 +89,7 @@ export const faultTexts = textTable(
     uploadSlow: 'The upload was too slow, so the server ended it. Please try again with a better connection.',
     passkeyRefused: 'This passkey was not accepted. Please try again, or choose another way to sign in.',
     passkeyLate: 'That took too long. Please use your passkey again.',
-    passkeyTaken: 'This passkey is in use already. Please use another device, or another passkey.',
+    passkeyTaken: 'This passkey is already in use. Please use another device, or another passkey.',
     passkeysFull: 'You have reached the maximum number of passkeys. Please remove one that you no longer use.',
     passkeyCopied:
       'The counter of this passkey went back, so there may be a copy of it. Please sign in another way, and replace the passkey.',
@@ -102,7 +102,7 @@ export const faultTexts = textTable(
     secretKey: 'This is not a secret key that can sign. It begins with z and is about fifty characters long.',
     signature:
       'Please enter the secret key of one of the rotation keys of your identity, or the operation exactly as it is shown, signed by such a key.',
-    shownAgain: 'What becomes of your identity is not what you were shown: look at its keys again.',
+    shownAgain: 'The changes to your identity are not those that you were shown: review its keys again.',
   },
   {
     de: async () => (await import('./fault-texts-de.ts')).faultGerman,

@@ -71,7 +71,7 @@ export async function createAppPassword(
 ): Promise<AppPassword & { password: string }> {
   const { ctx } = exchange
   if (wanted.name.trim() === '' || wanted.name.length > MAX_NAME_CHARS)
-    throw invalidRequest('The name must not be blank, nor longer than 255 characters')
+    throw invalidRequest('The name must not be blank or longer than 255 characters')
   const taken = () => invalidRequest(`An app password with that name already exists: ${wanted.name}`)
   const password = base32(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).replace(/(.{4})(?=.)/g, '$1-')
   const hash = await hashGeneratedPassword(ctx, did, password)

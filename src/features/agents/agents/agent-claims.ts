@@ -270,7 +270,7 @@ export async function denyClaim(exchange: Exchange, did: Did, claimId: string): 
 
 /** One wording for everything that would say whose a registration is. */
 const notYours = () => new OAuthError(403, 'access_denied', 'This account cannot confirm the registration')
-const inFlight = (status: number) => new OAuthError(status, 'claimed_or_in_flight', 'The code was used already')
+const inFlight = (status: number) => new OAuthError(status, 'claimed_or_in_flight', 'The code has already been used')
 
 /** The refusals of a confirmation. */
 export const claimRefusals: Record<ClaimFault | Exclude<Decision, 'done'>, () => OAuthError> = {

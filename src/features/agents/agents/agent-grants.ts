@@ -138,7 +138,8 @@ const polls = perContext(() => new BoundedCache<number>(MAX_POLLED))
 function waitForTurn(ctx: Context, hash: string): void {
   const now = ctx.clock.monotonic()
   const last = polls(ctx).get(hash)
-  if (last !== undefined && now - last < POLL_SECS * 1000) throw refused('slow_down', 'Poll once in five seconds')
+  if (last !== undefined && now - last < POLL_SECS * 1000)
+    throw refused('slow_down', 'Poll at most once every five seconds')
   polls(ctx).set(hash, now)
 }
 

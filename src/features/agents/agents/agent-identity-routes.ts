@@ -63,7 +63,7 @@ async function claim(call: RouteCall<null>): Promise<object> {
     if (registration === null || registration.status === 'revoked')
       throw refused('invalid_claim_token', 'The claim token is not valid')
     if (registration.status === 'claimed')
-      throw refused('claimed_or_in_flight', 'The registration is confirmed already')
+      throw refused('claimed_or_in_flight', 'The registration is already confirmed')
     if ((registration.claimTokenExpiresAt ?? 0) <= now) throw refused('claim_expired', 'The claim token has expired')
     return resumedClaim(call, tx, registration, email)
   })
@@ -121,10 +121,7 @@ async function confirm(call: RouteCall<OwnerCaller>): Promise<object> {
   if (!entered.ok) throw claimRefusals[entered.fault]()
   const shown = await previewedScopes(ctx.db, caller.did, entered.claim.id)
   if (shown !== null && shown.join(' ') !== grantedScopes(ctx).join(' '))
-    throw refused(
-      'invalid_request',
-      'What the agent would be able to do has changed since it was shown: ask for the preview again',
-    )
+    throw refused('invalid_request', 'What the agent may do has changed since the preview: request the preview again')
   const decision = await confirmClaim(call, caller.did, entered.claim.id, { privateReads })
   if (decision !== 'done') throw claimRefusals[decision]()
   const echo = privateReads ? {} : { private_reads: false }

@@ -34,7 +34,7 @@ const nameIn = ({ client_name: name = '' }: IdentityRequest): string | null =>
 
 const invalid = (reason: string) => new OAuthError(400, 'invalid_request', reason)
 const notEnabled = (status: number, error: string) =>
-  new OAuthError(status, error, 'This way to register is not enabled on this server')
+  new OAuthError(status, error, 'This type of registration is not enabled on this server')
 
 /** Register an agent in the way that the request names. Throws the errors of that way. */
 export async function registerAgent(exchange: Exchange, request: IdentityRequest): Promise<object> {

@@ -55,7 +55,7 @@ export async function verifyIdentityAssertion(ctx: Context, text: string): Promi
   if (!isSubject(sub)) return invalid('sub is missing or too long')
   if (iat !== undefined && !(isTime(iat) && iat <= now + MAX_AHEAD_SECS))
     return invalid('iat is not a time, or in the future')
-  if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return invalid('jti is not a text')
+  if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return invalid('jti is not a string')
   const signIn = faultOfSignIn(ctx, claims, now)
   if (signIn !== null) return signIn
   // Without `jti` the token itself is its id. Other spellings of the signature have the same signed text.

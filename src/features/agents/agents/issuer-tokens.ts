@@ -46,7 +46,7 @@ export async function verifyIssuerToken(
   // An unsigned token can be read too: it is refused for its algorithm.
   const jws = decodeJws(text.replace(/\.$/, '.AA'))
   const iss = jws?.payload['iss']
-  if (jws === null || typeof iss !== 'string') return refuse('unreadable', 'The token cannot be read, or has no iss')
+  if (jws === null || typeof iss !== 'string') return refuse('unreadable', 'The token is malformed or has no iss')
   const issuer = ctx.config.agentAuth.trustedIssuers.find((trusted) => trusted.issuer === iss)
   if (issuer === undefined) return refuse('untrusted', 'The issuer is not enabled on this server')
   const { alg, typ, kid } = jws.header

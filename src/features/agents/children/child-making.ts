@@ -50,7 +50,7 @@ export interface MadeChild extends CeremonyIdentity {
 
 type ChildIdentity = CeremonyIdentity & { genesis: Operation; signingKey: string }
 
-const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'The DID is known here')
+const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'This server already knows the DID')
 const notReserved = () =>
   invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
@@ -67,7 +67,7 @@ export async function makeChild(exchange: Exchange, parent: Did, handle: Handle,
   await requireActiveParent(ctx.db, parent)
   await requireConfirmedAddress(ctx, parent)
   const identity = checkIdentity(ctx, handle, plcOp)
-  if (identity.did === parent) throw invalidClaim('The operation makes the identity of the account itself')
+  if (identity.did === parent) throw invalidClaim('The operation creates the identity of the parent account itself')
   const begun = await begin(exchange, parent, handle, identity)
   if (begun.child.publishedAt === null) await publish(ctx, begun)
   const registration = await finish(exchange, parent, identity.did, handle)
@@ -159,7 +159,7 @@ async function publish(ctx: Context, { child: { did, genesis }, isFirst }: Begun
     // after all.
     if (isFirst && verdictOf(error) === 'invalid') await undo(ctx, did)
     ctx.log.warn('could not submit the identity of a child account to the PLC directory', { did, status: error.status })
-    throw new Refusal(502, 'PlcDirectoryError', 'The PLC directory did not take the identity')
+    throw new Refusal(502, 'PlcDirectoryError', 'The PLC directory did not accept the identity')
   }
   await setChildPublished(ctx.db, did, ctx.clock.now())
 }

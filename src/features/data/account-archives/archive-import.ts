@@ -125,7 +125,7 @@ async function restoreBlob({ ctx, revalidate }: Exchange, did: Did, blob: Archiv
       record: (tx) => revalidate(tx),
     },
   )
-  if (!isRight) throw invalidRequest(`The archive is not usable: ${name} has another content than its name says`)
+  if (!isRight) throw invalidRequest(`The archive is not usable: the content of ${name} does not match its name`)
   return true
 }
 

@@ -109,7 +109,7 @@ export class AccountArchive {
       yield chunk
     }
     if (hasher.digest('hex') !== this.manifest.digests.get(entry.fileName))
-      throw fault(`${entry.fileName} has another content than the manifest says`)
+      throw fault(`the content of ${entry.fileName} does not match the manifest`)
   }
 }
 
@@ -144,7 +144,7 @@ async function opened(source: ArchiveBytes): Promise<ZipFile> {
       }
       const from = position - this.#start
       const isWhole = this.#bytes.copy(buffer, offset, from, from + length) === length
-      queueMicrotask(() => callback(isWhole ? null : new Error('it is cut off')))
+      queueMicrotask(() => callback(isWhole ? null : new Error('it is truncated')))
     }
 
     override _readStreamForRange(start: number, end: number): Readable {
@@ -184,7 +184,7 @@ async function entriesOf(
     const most = cid === null ? largest[fileName] : blobBytes
     const name = cid ?? fileName
     if (fileName.length > MAX_NAME_CHARS) throw fault('a file has a name that is too long')
-    if (names.has(name)) throw fault(`${fileName} is in it twice`)
+    if (names.has(name)) throw fault(`it contains ${fileName} twice`)
     names.add(name)
     if (most === undefined) continue
     if (entry.isEncrypted() || !readableMethods.includes(entry.compressionMethod))
@@ -195,7 +195,7 @@ async function entriesOf(
   }
   // Its type is wrong: it is where the directory ends. With something in between, other programs may see other files.
   const endBytes = zip.fileSize - Number(zip.readEntryCursor) - Buffer.byteLength(zip.comment)
-  if (!endSizes.includes(endBytes)) throw fault('its directory is not at its end')
+  if (!endSizes.includes(endBytes)) throw fault('its central directory is not at its end')
   return { entries, blobBytes: total }
 }
 
@@ -223,7 +223,7 @@ async function jsonIn(zip: ZipFile, entry: Entry | undefined): Promise<unknown> 
 
 function manifestOf(value: unknown): Manifest {
   const { format, version, did, files } = (value ?? {}) as Record<string, unknown>
-  if (format !== ARCHIVE_FORMAT) throw fault(`${archiveNames.manifest} is not that of an account`)
+  if (format !== ARCHIVE_FORMAT) throw fault(`${archiveNames.manifest} is not the manifest of an account`)
   if (version !== ARCHIVE_VERSION) throw fault(`${archiveNames.manifest} has version ${String(version).slice(0, 20)}`)
   const parsedDid = typeof did === 'string' ? parseDid(did) : null
   if (parsedDid === null || !Array.isArray(files)) throw fault(`${archiveNames.manifest} names no account or no files`)
@@ -235,5 +235,5 @@ function manifestOf(value: unknown): Manifest {
 
 /** Throws `Forbidden` if the archive is that of another account. */
 export function requireArchiveOf(archive: AccountArchive, did: Did): void {
-  if (archive.did !== did) throw forbidden(`The archive is that of ${archive.did}`)
+  if (archive.did !== did) throw forbidden(`The archive belongs to ${archive.did}`)
 }

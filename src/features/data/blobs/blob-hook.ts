@@ -108,6 +108,6 @@ function verdictIn(text: string): Verdict {
     reason?: unknown
   }
   const decision = decisions.find((one) => one === said)
-  if (decision === undefined) throw new HookFault('its answer has no decision')
+  if (decision === undefined) throw new HookFault('its response has no decision')
   return { decision, reason: typeof reason === 'string' ? plainName(reason, MAX_REASON_CHARS) : '' }
 }

@@ -62,7 +62,7 @@ export async function referenceFaults(
   const faults: string[] = []
   for (let place: string | null = after; place !== null;) {
     const { end, differing }: Page = await throttled(() => comparePage(ctx, reader, did, place!))
-    faults.push(...differing.map((path) => `the blob references of record ${path} are not those in the record`))
+    faults.push(...differing.map((path) => `the blob references of record ${path} do not match the record`))
     if (end !== null && isDue()) return { faults, next: end }
     place = end
   }
@@ -194,6 +194,6 @@ async function adopt(ctx: Context, did: Did, cid: string, now: Millis): Promise<
 
 async function headOf(ctx: Context, { cid, size }: { cid: string; size: number }): Promise<Uint8Array> {
   const body = await blobStorage(ctx).open({ cid, size }, { range: { first: 0, last: Math.min(size, HEAD_BYTES) - 1 } })
-  if (body === null) throw new Error(`blob ${cid} has gone`)
+  if (body === null) throw new Error(`blob ${cid} was deleted in the meantime`)
   return new Response(body).bytes()
 }

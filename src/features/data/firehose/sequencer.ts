@@ -148,7 +148,7 @@ export class Sequencer {
     if (!batch!.isHeld) throw new LeaseLost(lease.name)
     if (!batch!.isWhole) {
       history.doubt()
-      throw new Error('the database is another copy than the one that the nodes have agreed on')
+      throw new Error('the database is not the copy that the nodes have agreed on')
     }
     sent.raise(batch!.head)
     floor.after(batch!)

@@ -92,7 +92,7 @@ async function attempt<T>({ ctx, nsid }: Call<MungedMethod>, make: () => Promise
   try {
     return await make()
   } catch (error) {
-    ctx.log.warn('response passed on unchanged', { route: nsid, error })
+    ctx.log.warn('could not add recent records; response passed on unchanged', { route: nsid, error })
     return null
   }
 }

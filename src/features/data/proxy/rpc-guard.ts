@@ -63,7 +63,7 @@ export function refuseSpaces(texts: Iterable<string>): void {
   for (const text of texts) if (isInSpace(text)) throw inSpace()
 }
 
-const inSpace = () => invalidRequest('what is in a space is not passed on to services of the public network')
+const inSpace = () => invalidRequest('a request that names a space is not forwarded to services of the public network')
 
 /** Longest JSON that is sent to a service of the public network. */
 const MAX_JSON_BYTES = 1024 ** 2

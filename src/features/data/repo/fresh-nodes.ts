@@ -191,7 +191,7 @@ const copy = Buffer.prototype.copy as (
 
 /** A number in `count` bytes, the highest first. Throws `RangeError` beyond the end, where damaged nodes may lead. */
 function numberAt(bytes: Uint8Array, start: number, count: number): number {
-  if (start + count > bytes.length) throw new RangeError('packed nodes end early')
+  if (start + count > bytes.length) throw new RangeError('packed nodes are truncated')
   let number = 0
   for (let i = start; i < start + count; i++) number = number * 256 + (bytes[i] as number)
   return number

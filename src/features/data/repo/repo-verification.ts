@@ -87,13 +87,13 @@ async function countFaults(
   const faults: string[] = []
   const kept = await findCounts(reader, repo.id)
   const storedNodes = await stored.countFramed(throttled)
-  if (storedNodes.count !== nodes) faults.push(`${storedNodes.count} nodes are stored and ${nodes} are in the tree`)
+  if (storedNodes.count !== nodes) faults.push(`${storedNodes.count} nodes are stored, but ${nodes} are in the tree`)
   if (storedNodes.misframed > 0) faults.push(`${storedNodes.misframed} nodes would be unreadable in an archive`)
   if (storedNodes.newestRev > repo.rev)
     faults.push(`a node has revision ${storedNodes.newestRev}, the repository ${repo.rev}`)
   if ((kept.records ?? records) !== records)
-    faults.push(`${kept.records} records are counted and ${records} are in the tree`)
-  if ((kept.nodes ?? nodes) !== nodes) faults.push(`${kept.nodes} nodes are counted and ${nodes} are in the tree`)
+    faults.push(`${kept.records} records are counted, but ${records} are in the tree`)
+  if ((kept.nodes ?? nodes) !== nodes) faults.push(`${kept.nodes} nodes are counted, but ${nodes} are in the tree`)
   return faults
 }
 
@@ -136,7 +136,7 @@ async function rangeFaults(
     for (const row of rows) {
       const cid = wanted.get(row.path)
       wanted.delete(row.path)
-      if (cid === undefined) faults.push(`record ${row.path} is stored and not in the tree`)
+      if (cid === undefined) faults.push(`record ${row.path} is stored, but not in the tree`)
       else if (!row.cid.equals(cid)) faults.push(`record ${row.path} is ${row.cid}, but ${cid} in the tree`)
       else sound.push(row)
       if (row.isMisframed) faults.push(`record ${row.path} would be unreadable in an archive`)

@@ -84,7 +84,7 @@ export async function writeToSpace(
   input: SpaceWriteInput,
 ): Promise<{ results: SpaceWriteResult[]; bytes: number }> {
   const { did } = caller
-  if (input.repo !== did) throw forbidden('A repository is written by its own account')
+  if (input.repo !== did) throw forbidden('Only the account itself may write to its repository')
   if (input.writes.length > MAX_WRITES) throw invalidRequest(`Too many writes. Max: ${MAX_WRITES}`)
   if (input.space.length > MAX_SPACE_CHARS)
     throw invalidRequest(`The URI of the space is too long. Max: ${MAX_SPACE_CHARS} characters`)

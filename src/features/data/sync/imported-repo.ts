@@ -93,7 +93,7 @@ export class ImportedRepo {
         if (blocks.count > MAX_BLOCKS) throw invalidRequest(`CAR has more than ${MAX_BLOCKS} blocks`)
       }
       const bytes = blocks.get(root)
-      if (bytes === null) throw invalidRequest('CAR does not hold its root')
+      if (bytes === null) throw invalidRequest('CAR does not contain its root')
       return new ImportedRepo(root, commitOf(did, bytes), blocks, blocks.bytes + MAX_REPEATED_BYTES)
     } catch (error) {
       blocks.close()
@@ -142,7 +142,7 @@ export class ImportedRepo {
 
   #record(path: string, cid: Cid): ImportedRecord {
     const bytes = cid.code === codecs.dagCbor ? this.blocks.get(cid) : null
-    if (bytes === null) throw invalidRequest(`CAR does not hold the record at '${path}'`)
+    if (bytes === null) throw invalidRequest(`CAR does not contain the record at '${path}'`)
     return importedRecord(path, { cid, bytes })
   }
 

@@ -37,7 +37,7 @@ export async function signNext(
   const changed = parseState({ ...state, ...change(state) })
   if (!changed) throw invalidRequest('Invalid operation')
   const next = nextOperation(last, changed)!
-  if (!fitsDirectory(next)) throw invalidRequest(`An operation has at most ${MAX_OPERATION_BYTES} bytes`)
+  if (!fitsDirectory(next)) throw invalidRequest(`An operation may have at most ${MAX_OPERATION_BYTES} bytes`)
   const key = await heldRotationKey(ctx, did, state.rotationKeys)
   if (!key) throw forbidden('The service holds no rotation key of this DID')
   const fault = await ctx.db.transaction(async (tx) => {

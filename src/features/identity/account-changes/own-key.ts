@@ -36,7 +36,7 @@ export async function addOwnKey(
 
 function keysWith(keys: PlcState['rotationKeys'], added: string): string[] {
   if (keys.includes(added)) throw invalidRequest('The identity already has this key')
-  if (keys.length >= MAX_ROTATION_KEYS) throw invalidRequest(`An identity has at most ${MAX_ROTATION_KEYS} keys`)
+  if (keys.length >= MAX_ROTATION_KEYS) throw invalidRequest(`An identity may have at most ${MAX_ROTATION_KEYS} keys`)
   return [added, ...keys]
 }
 

@@ -93,7 +93,7 @@ export const plcOperationRoutes = [
       const { did } = caller
       const operation = parseOperation(input.operation)
       if (operation?.type !== 'plc_operation') throw invalidRequest('Invalid operation')
-      if (!fitsDirectory(operation)) throw invalidRequest(`An operation has at most ${MAX_OPERATION_BYTES} bytes`)
+      if (!fitsDirectory(operation)) throw invalidRequest(`An operation may have at most ${MAX_OPERATION_BYTES} bytes`)
       requirePlc(did)
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)

@@ -78,7 +78,7 @@ export async function createDid<Entry>(
   enter: (tx: Tx, did: Did) => Promise<Entry>,
 ): Promise<CeremonyIdentity & { entry: Entry }> {
   const { ctx } = exchange
-  if (ceremony.key === null) throw invalidClaim('The signing key of the repository was not asked for')
+  if (ceremony.key === null) throw invalidClaim('No signing key has been requested for the repository')
   const password = checkPassword(ctx, request.password)
   const share = shareIn(request)
   const identity = await checkIdentity(ctx, ceremony, ceremony.key.signingKey, request)
@@ -176,7 +176,7 @@ async function register(ctx: Context, ceremony: Ceremony, did: Did, genesis: Ope
     // The directory will not take it later either, so the wallet may send another one.
     if (verdictOf(error) === 'invalid') await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
     ctx.log.warn('could not submit an identity to the PLC directory', { did, status: error.status })
-    throw directoryFailed('The PLC directory did not take the identity')
+    throw directoryFailed('The PLC directory did not accept the identity')
   }
   await noteRegistered(ctx, ceremony)
 }

@@ -57,7 +57,7 @@ export const issuedKeyRoutes = [
     auth: underMasterKey(anyone),
     async handler({ ctx }) {
       const signingKey = await newestOperatorKey(ctx.db)
-      if (signingKey === null) throw serviceUnavailable('The operator has not made a key')
+      if (signingKey === null) throw serviceUnavailable('The operator has not created a key')
       return keyView(signingKey)
     },
   }),

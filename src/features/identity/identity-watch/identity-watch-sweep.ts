@@ -47,7 +47,7 @@ export const identityWatchSweep: Sweep = {
     } catch (error) {
       // The next pass asks again; the alert `directory-silent` tells of a directory that stays away.
       if (!(error instanceof PlcDirectoryError)) throw error
-      ctx.log.warn('identities not compared: the directory does not answer', { error })
+      ctx.log.warn('identities not compared: the directory does not respond', { error })
     } finally {
       if (after !== round.after) await putRound(ctx.db, { ...round, after })
     }

@@ -20,7 +20,7 @@ const codeCursor = byPair<CodePlace>('value', '::', 'code')
 
 function requireSensible(uses: number, count: number): void {
   if (uses < 1 || count < 1 || count > MAX_CODES)
-    throw invalidRequest(`A request creates 1 to ${MAX_CODES} codes, each for at least one use`)
+    throw invalidRequest(`A request may create 1 to ${MAX_CODES} codes, each for at least one use`)
 }
 
 export const inviteRoutes = [
@@ -101,7 +101,7 @@ export const inviteRoutes = [
       const { codes = [], accounts = [] } = input
       if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
       if (codes.length + accounts.length > MAX_CODES)
-        throw invalidRequest(`A request names at most ${MAX_CODES} codes and accounts`)
+        throw invalidRequest(`A request may name at most ${MAX_CODES} codes and accounts`)
       if (!accounts.every((account) => parseDid(account))) throw invalidRequest('accounts must be DIDs')
       const act = { actor: caller.actor, action: 'invites_disabled' } as const
       await ctx.db.transaction(async (tx) => {

@@ -45,7 +45,7 @@ export async function mailCode(
   await loadMailTexts(ctx, account)
   const counted = { did, to: account.email, what: purpose, causedBy }
   if ((await countMail(ctx, counted)) === null)
-    throw new Refusal(429, 'RateLimitExceeded', 'Too many mails to an address that is not confirmed')
+    throw new Refusal(429, 'RateLimitExceeded', 'Too many mails to an unconfirmed address')
   await sendMail(ctx, async (tx) => {
     await record?.(tx)
     return orderCode(ctx, tx, { did, purpose, told, counted })

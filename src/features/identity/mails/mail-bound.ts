@@ -50,7 +50,7 @@ export async function countMail(ctx: Context, { did, to, what, causedBy }: Bound
   const key = createHash('sha256').update(to.toLowerCase()).digest('base64url')
   const charges = bounds.map((name) => ({ name, key }))
   if ((await ctx.limits.chargeShared(...charges))?.allowed !== false) return () => ctx.limits.takeBack(...charges)
-  ctx.log.info('mail withheld: too many to an address that is not confirmed', { did, detail: what })
+  ctx.log.info('mail withheld: too many to an unconfirmed address', { did, detail: what })
   return null
 }
 

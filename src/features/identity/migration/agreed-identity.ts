@@ -119,7 +119,7 @@ export function requireAgreed({ keys, operation: agreed, state }: IdentityChange
 
 /** What becomes of the identity has changed since it was shown. */
 export const shownAgain = () =>
-  new Refusal(409, 'Conflict', 'What becomes of your identity is not what you were shown: look at its keys again')
+  new Refusal(409, 'Conflict', 'The changes to your identity are not those that you were shown: review its keys again')
 
 /**
  * Sign the change that was shown with a secret key of the holder, a multikey, which is not kept. Throws

@@ -146,7 +146,7 @@ export async function originOf(
   if (!resolution.ok) throw unresolvable(did, resolution.fault)
   const origin = pdsEndpoint(resolution.document)
   if (origin === null) throw invalidRequest('The identity names no server')
-  if (isOwnUrl(ctx.config, origin)) throw invalidRequest('The account is on this server already')
+  if (isOwnUrl(ctx.config, origin)) throw invalidRequest('The account is already on this server')
   return { did, document: resolution.document, origin }
 }
 
@@ -158,7 +158,7 @@ export async function logInAt(
 ): Promise<OldLogin> {
   const input = { identifier: did, password, ...(authFactorToken !== undefined && { authFactorToken }) }
   const session = await atOldHost(host, () => host.logIn(input))
-  if (session.did !== did) throw serviceUnavailable(`${hostOf(host.origin)} signed in another account`)
+  if (session.did !== did) throw serviceUnavailable(`${hostOf(host.origin)} returned a session of another account`)
   // The scope of the reference, of which others copied it.
   if (String(decodeJws(session.accessJwt)?.payload['scope']).startsWith('com.atproto.appPass'))
     throw forbidden('An app password is not enough to move an account: sign in with its main password')

@@ -123,7 +123,7 @@ async function fetchBlob(ctx: Context, did: Did, cid: string, host: OldHost): Pr
   const declaredType = response.headers.get('content-type')?.split(';')[0]!.trim().toLowerCase() ?? null
   const admission = { permit: () => undefined, record: () => Promise.resolve() }
   if (!(await takeBlob(ctx, did, { cid, declaredType, bytes: bodyOf(response) }, admission)))
-    throw invalidRequest('The old server sent another blob')
+    throw invalidRequest('The old server sent a different blob')
 }
 
 const MAX_PREFERENCES = 10_000

@@ -100,7 +100,7 @@ export async function beginMove<Entry>(
   if (!planned) throw invalidRequest('plan: unknown, or expired; sign in at the old server again')
   const { did, host, sessionWrapped } = planned
   const { origin } = await originOf(ctx, did)
-  if (origin !== host) throw invalidRequest('plan: the identity names another server by now; sign in there')
+  if (origin !== host) throw invalidRequest('plan: the identity now names another server; sign in there')
   const notes = keepKeys === undefined ? noNotes : { ...noNotes, kept: keepKeys }
   if (keepKeys !== undefined) {
     const state = await currentState(ctx, did)
@@ -276,7 +276,7 @@ async function documentFor(ctx: Context, did: Did): Promise<{ signingKey: string
 }
 
 const noMove = () => new Refusal(404, 'NotFound', 'The account is not moving here')
-const notNow = () => new Refusal(409, 'Conflict', 'The move does not wait for that')
+const notNow = () => new Refusal(409, 'Conflict', 'The move is not waiting for that')
 
 async function requireMove(ctx: Context, did: Did, ...needs: Need[]): Promise<Move> {
   const move = await findMove(ctx.db, did)

@@ -74,7 +74,7 @@ async function offered(
   if (handle === null) throw invalidRequest('handle: not a handle')
   if (!parseDidKey(recoveryKey)) throw invalidRequest('recoveryKey: not a did:key of a supported curve')
   const { did, origin } = await originOf(ctx, identifier)
-  if (!isPlcDid(did)) throw invalidRequest('Only a did:plc is changed by an operation')
+  if (!isPlcDid(did)) throw invalidRequest('Only a did:plc can be changed by an operation')
   const last = await lastOperation(ctx, did)
   const state = stateOf(last)
   if (!state) throw didEnded()

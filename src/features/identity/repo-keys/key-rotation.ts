@@ -108,7 +108,7 @@ async function tryToComplete(by: Exchange, did: Did, operation: Operation): Prom
   const wanted = wantedKey(operation, head)
   if (!staged) {
     if (isSameOperation(operation, head.operation) && (await currentKey(ctx, did)) === wanted) return wanted
-    throw invalidRequest('No rotation is under way')
+    throw invalidRequest('No rotation is in progress')
   }
   if (wanted !== staged.signingKey) throw invalidRequest('The operation does not name the staged key')
   if (!operation.rotationKeys.includes(staged.signingKey))
@@ -182,7 +182,7 @@ async function outcome(ctx: Context, did: Did, signingKey: string): Promise<stri
   throw new Refusal(
     502,
     'PlcDirectoryError',
-    isOpen ? 'The directory has not said yet whether it takes the operation' : 'The directory refused the operation',
+    isOpen ? 'The directory has not said yet whether it accepts the operation' : 'The directory refused the operation',
   )
 }
 

@@ -26,7 +26,7 @@ export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Prom
     throw new Refusal(
       429,
       'RateLimitExceeded',
-      'Too many accounts were made from your network today. Try again tomorrow',
+      'Too many accounts were created from your network today. Try again tomorrow',
     )
   await insertSignupPlace(tx, network, now)
 }

@@ -30,7 +30,7 @@ export const transferRoutes = [
     auth: wallet,
     async handler(call) {
       const begun = await beginTransfer(call, call.caller.did)
-      if (!begun) throw conflict('A transfer of this account is running')
+      if (!begun) throw conflict('A transfer of this account is in progress')
       return { transferId: begun.id, transferCode: begun.code, expiresAt: wireTime(begun.expiresAt), status: 'pending' }
     },
   }),

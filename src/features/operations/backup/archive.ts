@@ -327,7 +327,7 @@ export async function wholeOf(
   for await (const chunk of content) {
     bytes += chunk.byteLength
     if (bytes > maxBytes)
-      throw new OperatorError(`${name} is no object of a backup: it has more than ${maxBytes} bytes`)
+      throw new OperatorError(`${name} is not an object of a backup: it has more than ${maxBytes} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

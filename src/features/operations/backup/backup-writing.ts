@@ -155,7 +155,7 @@ async function writeSnapshot(config: Config, archive: Archive, { begun, seal, co
     missingBlobs: blobs.missing,
   }
   if ((await readWhole(archive, mark)) === null)
-    throw new OperatorError(`another backup took ${snapshot} for one that was killed, and deleted its parts`)
+    throw new OperatorError(`another backup mistook ${snapshot} for a killed one, and deleted its parts`)
   await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
   await archive.delete(mark)
   return blobs

@@ -42,7 +42,7 @@ async function copyBlob(blob: StoredBlob, from: BlobStorage, to: BlobStorage): P
   const body = await from.open(blob).catch((error: unknown) => {
     if (error instanceof BucketUnavailable) throw error
     throw new OperatorError(
-      `${from.placeOf(blob.cid)} cannot be read (${(error as Error).message}): correct that, or remove it to copy without it`,
+      `${from.placeOf(blob.cid)} cannot be read (${(error as Error).message}): fix that, or remove it to copy without it`,
       { cause: error },
     )
   })
@@ -59,7 +59,7 @@ function blameTarget(error: unknown, to: BlobStorage): never {
   const fault = storageFaultOf(error)
   if (fault === null) throw error
   throw new OperatorError(
-    `${to.place} takes no more blobs, because ${fault}: correct that, and run the same command again`,
+    `${to.place} accepts no more blobs, because ${fault}: fix that, and run the same command again`,
     {
       cause: error,
     },

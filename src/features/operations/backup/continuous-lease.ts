@@ -238,7 +238,7 @@ export class Lease {
     // A valid one may have been read in part only.
     const again = await archive.tagged(LEASE)
     if (again?.tag !== found?.tag || (again !== null && !Buffer.from(again.content).equals(found!.content)))
-      throw new Error(`${LEASE} was read in part`)
+      throw new Error(`${LEASE} was read only in part`)
     return archive.swap(LEASE, content, found?.tag ?? null)
   }
 
@@ -247,7 +247,7 @@ export class Lease {
     const found = await readLease(this.place.archive)
     if (found !== null && this.#isOthers(found.record)) return false
     if (found !== null) this.found = found
-    throw new Error('the lease was renewed late')
+    throw new Error('the lease was renewed too late')
   }
 
   /** The lease counts from the start of the request that renewed it, however long the request took. */

@@ -138,7 +138,7 @@ function newestBase({ names }: Source, at: Millis): Chain['bases'][number] {
   if (oldest === undefined) throw new OperatorError('there is no continuous backup at this destination')
   const chosen = bases.findLast((base) => base.at <= at)
   if (chosen === undefined)
-    throw new OperatorError(`the continuous backup reaches back to ${new Date(oldest.at).toISOString()} only`)
+    throw new OperatorError(`the continuous backup reaches back only to ${new Date(oldest.at).toISOString()}`)
   return chosen
 }
 

@@ -302,7 +302,7 @@ export class ContinuousSending implements CommitGate {
     else isFirst = false
     if (isFirst) return
     if (this.#isOlder) throw new OlderDatabase()
-    this.ctx.log.info('waiting until the continuous backup has everything; the port opens then')
+    this.ctx.log.info('waiting until the continuous backup has everything; only then the port opens')
     while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
       if (this.following.abandoned !== null) throw this.following.abandoned
       this.#seal()
@@ -382,7 +382,7 @@ export class ContinuousSending implements CommitGate {
   #refuse(): void {
     if (this.#passing.size === 0 || !this.#hasStarted) return
     if (this.refusal === null) {
-      this.ctx.log.error('refusing writes: the destination of the continuous backup does not accept them')
+      this.ctx.log.error('refusing writes: they cannot be stored at the destination of the continuous backup')
       this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
     }
     for (const { refuse } of this.#passing) refuse(unavailable(UNKNOWN))
@@ -999,7 +999,7 @@ export class ContinuousSending implements CommitGate {
   /** The fault stays until there is a base; the next try comes with a later commit. */
   #noteRefused({ message, cause }: BaseRefused): void {
     const { clock, log } = this.ctx
-    if (this.#baseFault !== message) log.error('the continuous backup cannot make a base', { error: cause })
+    if (this.#baseFault !== message) log.error('could not make a base for the continuous backup', { error: cause })
     this.#baseFault = message
     this.#baseNotBefore = clock.monotonic() + BASE_PAUSE_MILLIS
   }
@@ -1146,7 +1146,7 @@ export class ContinuousSending implements CommitGate {
       this.#spool.saveNow({ ...state, closed: this.#hasGap ? null : fileMark(this.#path) })
     } catch (error) {
       // The state before is still there.
-      this.ctx.log.error('could not note where the continuous backup ended', { error })
+      this.ctx.log.error('could not record where the continuous backup ended', { error })
     }
   }
 

@@ -201,7 +201,7 @@ async function prepareStorage(source: Database, storage: BlobStorage): Promise<v
     const known = await ownedAmong(source, names)
     const foreign = names.find((name) => !known.has(name))
     if (foreign !== undefined)
-      throw new OperatorError(`${storage.place} is not empty: it holds ${foreign}, which is no blob of this server`)
+      throw new OperatorError(`${storage.place} is not empty: it holds ${foreign}, which is not a blob of this server`)
     return
   }
 }
@@ -211,7 +211,8 @@ function placeMasterKey(from: Config, to: Config): void {
   const [source, target] = [masterKeyFile(from.dataDir), masterKeyFile(to.dataDir)]
   if (from.signingKeyMasterKey !== null || source === target || !existsSync(source)) return
   const key = readFileSync(source)
-  if (existsSync(target) && !readFileSync(target).equals(key)) throw new OperatorError(`${target} holds another key`)
+  if (existsSync(target) && !readFileSync(target).equals(key))
+    throw new OperatorError(`${target} holds a different key`)
   writeFileSync(target, key, { mode: 0o600 })
 }
 

@@ -249,7 +249,7 @@ export class Following {
     if (lease.record.chain === '') return null
     if (lease.record.chain !== copy.chain) {
       this.#drop()
-      throw new OperatorError('the other machine has begun another chain')
+      throw new OperatorError('the other machine has begun a new chain')
     }
     if (!(await this.#hasThrough(lease.record.through ?? 0))) return null
     if (completeAt !== null) this.#noteComplete(completeAt)

@@ -104,7 +104,7 @@ export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
   const release = onFolder(dir)
   const note = (ok: boolean) =>
     noteRehearsal(archive, { snapshot, at: now.toISOString(), ok }).catch((error: unknown) =>
-      log.warn('the result of the rehearsal cannot be stored beside the backups', { error }),
+      log.warn('could not store the result of the rehearsal beside the backups', { error }),
     )
   try {
     const report = await rehearseIn(dir, manifest, options)
@@ -248,7 +248,7 @@ async function liveCounts({ databaseUrl }: Config, log: Log): Promise<Counts | n
       await database.close()
     }
   } catch (error) {
-    log.warn('the live database could not be compared with the backup', { error })
+    log.warn('could not compare the live database with the backup', { error })
     return null
   }
 }

@@ -252,7 +252,7 @@ export async function continueHistory(ctx: Context, sent: Sent | null): Promise<
     if (differing === null) accounts = await announceAll(ctx)
     else
       for (let i = 0; i < differing.length; i += BATCH) accounts += await announce(ctx, differing.slice(i, i + BATCH))
-    log.info('accounts were announced again', { accounts })
+    log.info('accounts announced again', { accounts })
   }
   // If it takes no more than seconds, before the port opens: `#sync` then comes before the next commit of the account.
   if (differing !== null && differing.length <= MAX_BEFORE_START) await work()

@@ -54,7 +54,11 @@ export async function appeal({ ctx }: Exchange, code: string, text: string): Pro
   return ctx.db.transaction(async (tx) => {
     const { decision } = await decisionOfCode(ctx, tx, code)
     if ((await appealAgainst(ctx, tx, decision, text)) === null)
-      throw new Refusal(409, 'AppealClosed', 'This decision was appealed before, or the time for an appeal is over')
+      throw new Refusal(
+        409,
+        'AppealClosed',
+        'This decision has already been appealed, or the time for an appeal is over',
+      )
     return decisionOfCode(ctx, tx, code)
   })
 }

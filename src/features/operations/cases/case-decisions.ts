@@ -69,7 +69,7 @@ export const decisionActs: Readonly<Record<string, DecisionAct>> = {
 }
 
 const noCase = () => notFound('No such case')
-const isDecided = () => new Refusal(409, 'CaseDecided', 'The case is not in a state for this')
+const isDecided = () => new Refusal(409, 'CaseDecided', 'The state of the case does not allow this')
 
 export async function existingCase(reader: Reader, seq: number): Promise<CaseRow> {
   const found = await findCase(reader, seq)
@@ -113,7 +113,7 @@ export function openCase(call: Exchange, { actor }: By, name: string, text: stri
 export async function addNote(call: Exchange, { actor }: By, seq: number, text: string): Promise<void> {
   await call.ctx.db.transaction(async (tx) => {
     const found = await existingCase(tx, seq)
-    if ((await countNotes(tx, seq)) >= MAX_NOTES) throw invalidRequest(`A case has at most ${MAX_NOTES} notes`)
+    if ((await countNotes(tx, seq)) >= MAX_NOTES) throw invalidRequest(`A case may have at most ${MAX_NOTES} notes`)
     await insertNote(tx, found, { actor, text: written('text', text), now: call.ctx.clock.now() })
     await recordAudit(call, tx, { actor, action: 'case_noted', subject: caseName(seq) })
   })

@@ -26,7 +26,7 @@ export function watchFiles(ctx: Context): () => void {
       serveFiles(ctx)
     } catch (error) {
       if (!(error instanceof OperatorError)) throw error
-      log.warn('keeping the former certificates: the new ones cannot be served', { reason: error.message })
+      log.warn('keeping the previous certificates: the new ones cannot be served', { reason: error.message })
     }
   }, LOOK_MILLIS)
   timer.unref()

@@ -38,7 +38,7 @@ async function adviceOf(ctx: Context, client: AcmeClient, name: string, signal: 
     return await client.renewalWindow(name, signal)
   } catch (error) {
     if (!(error instanceof AcmeFault)) throw error
-    ctx.log.warn('the certificate authority does not say when to renew a certificate', { reason: error.message })
+    ctx.log.warn('the certificate authority did not say when to renew a certificate', { reason: error.message })
     return null
   }
 }

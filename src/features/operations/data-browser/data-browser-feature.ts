@@ -41,7 +41,7 @@ async function show(call: PageCall): Promise<Response> {
 function refuseOtherSites({ request }: PageCall): void {
   const site = request.headers.get('sec-fetch-site')
   if (site !== null && site !== 'same-origin' && site !== 'none')
-    throw forbidden('This file is shown on pages of this server alone.')
+    throw forbidden('This file is shown only on pages of this server.')
 }
 
 async function showBlob(call: PageCall): Promise<Response> {

@@ -259,7 +259,7 @@ async function checkWebSocket({ config }: Patient): Promise<Finding> {
   return opened
     ? ok('the event stream opens through the public address')
     : fault(
-        'the event stream does not open through the public address',
+        'the event stream cannot be opened through the public address',
         'let the reverse proxy forward WebSocket upgrades (nginx: proxy_http_version 1.1 and the Upgrade and Connection headers)',
       )
 }

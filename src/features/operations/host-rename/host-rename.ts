@@ -70,10 +70,10 @@ export async function beginRename(
 ): Promise<void> {
   const { publicUrl, formerUrls, availableUserDomains } = ctx.config
   if (url !== publicUrl) throw invalidRequest(`public_url is ${publicUrl}: set it to ${url} first, and restart`)
-  if (formerUrls.length === 0) throw invalidRequest('former_urls is empty: it must have the former public_url')
+  if (formerUrls.length === 0) throw invalidRequest('former_urls is empty: it must list the former public_url')
   const { hostname } = new URL(url)
   if (handles === 'rename' && !availableUserDomains.includes(hostname))
-    throw invalidRequest(`available_user_domains does not have ${hostname}`)
+    throw invalidRequest(`available_user_domains does not list ${hostname}`)
   await ctx.db.transaction(async (tx) => {
     const before = await findRename(tx)
     if (before !== null && before.finishedAt === null && before.publicUrl === url && before.handles === handles) {

@@ -85,7 +85,7 @@ export async function sessionOperator(exchange: Exchange, token: string): Promis
   return { kind: 'account', did, role, sessionId, tokenHash, isProved: isFresh(provedAt, now) }
 }
 
-const notAnOperator = () => forbidden('This account does not operate this server')
+const notAnOperator = () => forbidden('This account is not an operator of this server')
 const wrongPassword = () => authenticationRequired('The account or the password is wrong')
 
 /** The account's own password, and the code of its second factor, if one was asked for. */

@@ -74,7 +74,7 @@ export function requireMay(who: Operator, act: Act): void {
     throw new Refusal(
       403,
       'PasswordRequired',
-      'Enter your password again: this act requires a password that was entered in the last minutes',
+      'Enter your password again: this act requires that it was entered recently',
     )
 }
 

@@ -67,7 +67,8 @@ export const roleRoutes = [
         body,
         Type.Object({ password: Type.String(), authFactorToken: factorToken }),
       )
-      if (caller.kind !== 'account') throw invalidRequest('Only the session of an account has a password')
+      if (caller.kind !== 'account')
+        throw invalidRequest('Only the session of an account can be confirmed with a password')
       return { token: await proveAgain(call, caller, { password, factorCode: authFactorToken }) }
     },
   }),
@@ -137,7 +138,7 @@ export const roleRoutes = [
       const account = await accountNamed(ctx.db, given.account)
       if (account === null) throw notFound('No such account')
       const { did, handle, hasPassword } = account
-      if (role !== null && !hasPassword) throw forbidden('The account has no password, with which operators sign in')
+      if (role !== null && !hasPassword) throw forbidden('The account has no password, and operators sign in with one')
       await ctx.db.transaction(async (tx) => {
         const before = await findRole(tx, did)
         if (before === role) return

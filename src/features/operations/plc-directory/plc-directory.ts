@@ -35,7 +35,7 @@ const faultMessages: Record<PlcFault | 'too-large', string> = {
   'unsupported-key': 'Unsupported key type',
   'rotation-keys': 'An operation names 1 to 5 rotation keys',
   'verification-methods': 'An operation names at most 10 verification methods, with names of at most 32 characters',
-  'too-large': `An operation has at most ${MAX_OPERATION_BYTES} bytes`,
+  'too-large': `An operation may have at most ${MAX_OPERATION_BYTES} bytes`,
   misordered: 'Operations not correctly ordered',
   'bad-signature': 'Invalid signature on op',
   'wrong-did': 'Hash of genesis operation does not match DID identifier',

@@ -99,7 +99,7 @@ async function begin(ctx: Context, { folder, terms }: Moving): Promise<Move> {
     const known = await findMove(tx, serverDid)
     if (known !== null && known.finishedAt !== null)
       throw new OperatorError(
-        `${serverDid} has moved in already, on ${wireTime(known.finishedAt)}: there is nothing to do`,
+        `${serverDid} has already moved in, on ${wireTime(known.finishedAt)}: there is nothing to do`,
       )
     const last = lastSeqOf(folder.sequencer)
     if (known !== null && last > known.lastSeq)

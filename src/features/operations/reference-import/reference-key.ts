@@ -22,6 +22,8 @@ export function formerKeyAt(path: string): FormerKey {
   try {
     return { key: openSigningKey('k256', secret), secret }
   } catch (error) {
-    throw new OperatorError(`${path} is damaged: its number is no key. Restore a backup of it`, { cause: error })
+    throw new OperatorError(`${path} is damaged: its number is not a valid key. Restore a backup of it`, {
+      cause: error,
+    })
   }
 }

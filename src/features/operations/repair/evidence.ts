@@ -161,11 +161,13 @@ export class Evidence implements Disposable {
       const row = this.#file
         .query<RepairNote & { format: number }, []>('SELECT format, did, repo_id AS "repoId", rev, at FROM repair')
         .get()
-      if (row?.format !== FORMAT) throw new Error('another format')
+      if (row?.format !== FORMAT) throw new Error('its format is unknown')
       this.note = row
     } catch (error) {
       this.#file.close()
-      throw new OperatorError(`${path} is not what a repair has kept (${(error as Error).message})`, { cause: error })
+      throw new OperatorError(`${path} is not a file that a repair has kept (${(error as Error).message})`, {
+        cause: error,
+      })
     }
   }
 

@@ -142,7 +142,7 @@ async function adopt(
   if (present?.rev !== repo?.rev) throw new OperatorError('the repository was written to during the repair: repeat it')
   const status = await accountStatus(tx, did)
   const key = await settledKeyOf(ctx, tx, did)
-  if (status === null || key === null) throw new OperatorError(`${did} has no account here any more`)
+  if (status === null || key === null) throw new OperatorError(`${did} no longer has an account here`)
   const head = signCommit(unsignedCommit(did, rev, data), key)
   await replaceBlobReferences(tx, { did, rev, now: ctx.clock.now(), batches: [references] })
   const state = { rev, head: head.cid, data, commitBlock: head.bytes }

@@ -363,7 +363,7 @@ class Planner {
           this.#steps.push(`record ${path} is stored, although revision ${change.rev} deleted it: it is removed`)
         else {
           entries.set(path, cid)
-          this.#steps.push(`record ${path} is stored and not in the tree: it is added to it`)
+          this.#steps.push(`record ${path} is stored, but not in the tree: it is added to it`)
         }
       } else if (change?.cid?.equals(cid)) {
         entries.set(path, cid)

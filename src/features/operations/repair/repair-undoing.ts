@@ -66,7 +66,7 @@ async function undoPublic(ctx: Context, evidence: Evidence): Promise<Tid> {
           'the repository was written to since the repair, and undoing it would lose those writes',
         )
       const key = await settledKeyOf(ctx, tx, did)
-      if (key === null) throw new OperatorError(`${did} has no account here any more`)
+      if (key === null) throw new OperatorError(`${did} no longer has an account here`)
       const head = signCommit(unsignedCommit(did, rev, root), key)
       await keepTakedowns(tx, { from: present.id, to: id })
       await putHead(tx, did, id, { ...before, rev, head: head.cid.bytes, commit_block: head.bytes })

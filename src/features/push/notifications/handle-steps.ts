@@ -122,7 +122,7 @@ export async function obtainHandle(
       'the push relay registers no more devices at the moment',
       registrations.empty(clock.monotonic()),
     )
-  if (answer.type !== 'handle') throw new RelayRefused(`the push relay answered a registration with ${answer.type}`)
+  if (answer.type !== 'handle') throw new RelayRefused(`the push relay responded to a registration with ${answer.type}`)
   const { handle } = answer
   await db.transaction(async (tx) => {
     // The last registration may have ended while the relay was asked.
@@ -139,5 +139,5 @@ async function drop({ db, clock }: Context, { client, pacing }: Relay, handle: s
       'the push relay drops no more handles at the moment',
       pacing.registrations.empty(clock.monotonic()),
     )
-  if (type !== 'ok') throw new RelayRefused(`the push relay answered the end of a registration with ${type}`)
+  if (type !== 'ok') throw new RelayRefused(`the push relay responded to the end of a registration with ${type}`)
 }

@@ -218,7 +218,7 @@ export class RelayClient {
     const read = readRelayAnswer(answer)
     if (read.ok) return read.answer
     log.error('invalid response from the push relay', { detail: read.shape })
-    throw new RelayRefused(`the push relay answered ${read.shape}`)
+    throw new RelayRefused(`the push relay responded with ${read.shape}`)
   }
 
   /** Returns null if the connection was lost before the answer was there. */
@@ -264,7 +264,7 @@ export class RelayClient {
   #keep(connection: PeerConnection): void {
     if (this.#isStopped) {
       connection.close()
-      throw new Error('the server stops')
+      throw new Error('the server is stopping')
     }
     this.#connection = connection
   }

@@ -37,7 +37,7 @@ function requirePushes(ctx: Context): void {
 async function published(ctx: Context): Promise<{ keys: PublishedSenderKey[] }> {
   requirePushes(ctx)
   const keys = await publishedSenderKeys(ctx)
-  if (keys.length === 0) throw serviceUnavailable('No sender key can be opened')
+  if (keys.length === 0) throw serviceUnavailable('No sender key can be decrypted')
   return { keys }
 }
 
@@ -63,7 +63,7 @@ async function keyNamed(
 ): Promise<SenderKeyRow> {
   if (!/^[1-9]\d{0,9}$/.test(kid)) throw invalidRequest('The number of a key is required')
   const key = await find(Number(kid))
-  if (key === null) throw notFound('There is no sender key of this number')
+  if (key === null) throw notFound('There is no sender key with this number')
   return key
 }
 

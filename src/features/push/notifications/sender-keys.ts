@@ -133,7 +133,7 @@ function opened(ctx: Context, { kid, wrapped }: SenderKeyRow): PushSenderSecret 
   } catch (error) {
     if (!(error instanceof SecretDoesNotOpen)) throw error
     faultLines(ctx).within(String(kid), (omitted) =>
-      ctx.log.error('push sender key cannot be decrypted', { kid, detail: error.message, omitted }),
+      ctx.log.error('could not decrypt a push sender key', { kid, detail: error.message, omitted }),
     )
     return null
   }
