@@ -4,7 +4,8 @@ import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 export const accountChangeAddressCommand = adminCommand({
   summary: 'Give an account another email address.',
   parameters: ['<account>', '<address>'],
-  details: `${NAMED_BY} The address counts as not confirmed. No mail is sent to the former one.`,
+  details: `${NAMED_BY}
+The address counts as unconfirmed. No mail is sent to the previous one.`,
   async run({ server, positionals: [name = '', email = ''] }) {
     const account = await findAccount(server, name)
     const changed = await server.post<{ did: string; email: string }>(

@@ -5,7 +5,7 @@ export const accountChangeHandleCommand = adminCommand({
   summary: 'Give an account another handle.',
   parameters: ['<account>', '<handle>'],
   details: `${NAMED_BY}
-The same holds for the new handle. A handle under another domain has to point to the account already.`,
+The same applies to the new handle. A handle under another domain must already resolve to the account.`,
   async run({ server, positionals: [name = '', given = ''] }) {
     const { did } = await findAccount(server, name)
     const handle = fullHandle(given.replace(/^@/, ''), (await describedServer(server)).availableUserDomains)

@@ -21,7 +21,8 @@ interface Made {
 export const accountCreateCommand = adminCommand({
   summary: 'Create an account, even if sign-up requires an invite code.',
   parameters: ['<handle>', '<address>'],
-  details: `A handle without a dot gets the server's first domain. ${HOW_PASSWORDS_COME}`,
+  details: `A handle without a dot gets the server's first domain.
+${HOW_PASSWORDS_COME}`,
   options: passwordOptions,
   async run(invocation) {
     const { terminal, server, positionals } = invocation

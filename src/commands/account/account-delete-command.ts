@@ -6,7 +6,8 @@ import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 export const accountDeleteCommand = adminCommand({
   summary: 'Delete an account and all its data permanently.',
   parameters: ['<account>'],
-  details: `${NAMED_BY} Asks you to confirm by typing its handle, unless --yes is given.`,
+  details: `${NAMED_BY}
+Asks you to confirm by typing its handle, unless --yes is given.`,
   options: { yes: { doc: 'Do not ask for confirmation.' } },
   async run({ terminal, server, positionals: [name = ''], options }) {
     const account = await findAccount(server, name)

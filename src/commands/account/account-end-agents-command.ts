@@ -2,10 +2,10 @@ import { Misuse } from '../command.ts'
 import { adminCommand } from '../admin-command.ts'
 
 export const accountEndAgentsCommand = adminCommand({
-  summary: 'End a program that acts for an account, or all of an identity provider.',
+  summary: 'End a program that acts for an account, or all programs of an identity provider.',
   parameters: ['[registration]'],
-  details: `A registration is named by its id, which begins with "reg_". The program's next request is refused, for good.
-The account holders are notified by mail.`,
+  details: `A registration is named by its id, which begins with "reg_". The server then refuses all its requests. The
+account holders are notified by mail.`,
   options: { issuer: { value: 'URL', doc: 'End all programs that this provider vouches for.' } },
   async run({ server, positionals: [registrationId], options: { issuer } }) {
     if ((registrationId === undefined) === (typeof issuer !== 'string'))

@@ -18,7 +18,8 @@ interface ListedEvent {
 export const accountEventsCommand = adminCommand({
   summary: 'List what happened to an account in the last 90 days.',
   parameters: ['<account>'],
-  details: `${NAMED_BY} Lists sign-ins and changes to the account and its access, newest first, as the holder sees them on
+  details: `${NAMED_BY}
+Lists sign-ins and changes to the account and its access, newest first, as the holder sees them on
 the account page. Of an IP address, only the network is stored.`,
   options: { limit: { value: 'n', doc: 'List at most this many.' } },
   async run({ server, options, positionals: [name = ''] }) {

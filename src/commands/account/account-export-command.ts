@@ -7,7 +7,8 @@ import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 export const accountExportCommand = adminCommand({
   summary: 'Download everything that the server stores of an account, as one archive.',
   parameters: ['<account>', '[file]'],
-  details: `${NAMED_BY} The default file is named after the account, in the current folder. An existing file is not
+  details: `${NAMED_BY}
+The default file is named after the account, in the current folder. An existing file is not
 replaced.
 
 The archive (ZIP) has the repository, all blobs, the preferences, the names of the app passwords, and posts, follows,

@@ -8,10 +8,10 @@ interface IdentitiesView {
 }
 
 export const accountIdentitiesCommand = adminCommand({
-  summary: 'List identities that others have changed, and those that do not fit their accounts.',
+  summary: 'List identities that others have changed, and those that do not match their accounts.',
   details: `The server compares the identity of each account with the PLC directory (identity_watch.interval_secs). Lists
 changes of the last 72 hours that did not come from this server: a higher key can undo them until the time shown. The
-holders have been mailed. Exits with 1 if identities do not fit their accounts.`,
+holders have been mailed. Exits with 1 if identities do not match their accounts.`,
   async run({ server }) {
     const view = await server.get<IdentitiesView>('/v1/admin/identities')
     const { round, changed, misfits } = view

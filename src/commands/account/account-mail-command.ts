@@ -5,7 +5,8 @@ import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 export const accountMailCommand = adminCommand({
   summary: 'Mail the holder of an account.',
   parameters: ['<account>', '<line>'],
-  details: `${NAMED_BY} The text is one line, or standard input if it is "-".`,
+  details: `${NAMED_BY}
+The text is one line, or standard input if it is "-".`,
   options: { subject: { value: 'TEXT', doc: 'Subject of the mail.' } },
   async run({ server, terminal, positionals: [name = '', given = ''], options: { subject } }) {
     const content = given === '-' ? await restOf(terminal) : given

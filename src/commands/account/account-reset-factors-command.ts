@@ -6,8 +6,8 @@ export const accountResetFactorsCommand = adminCommand({
   parameters: ['<account>'],
   details: `${NAMED_BY}
 
-The password alone opens the account then, so make sure of who asks: a mail from the address of the account
-does not suffice. The holder is mailed. The password stays: "account reset-password" replaces it.`,
+From then on the password alone opens the account, so verify who is asking: a mail from the address of the account is
+not proof enough. The holder is notified by mail. The password stays: "account reset-password" replaces it.`,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
     const value = await server.post<{ hadFactors: boolean }>(

@@ -34,8 +34,10 @@ const ways: Record<string, (account: FoundAccount, invocation: Invocation & { se
 export const accountResetPasswordCommand = adminCommand({
   summary: 'Set a new password for an account, or issue a code to reset it.',
   parameters: ['<account>'],
-  details: `${NAMED_BY} ${HOW_PASSWORDS_COME}
-A new password ends the sessions that the old one opened. With --mail or --code the old one stays valid until the code is used.`,
+  details: `${NAMED_BY}
+${HOW_PASSWORDS_COME}
+A new password ends the sessions that the old one opened. With --mail or --code the old one stays valid until the code
+is used.`,
   options: {
     ...passwordOptions,
     mail: { doc: 'Mail a reset code to the account.' },

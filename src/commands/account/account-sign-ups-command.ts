@@ -3,7 +3,7 @@ import { minute, table } from '../report.ts'
 import { signUpsIn, windowOptions } from './operator-sign-ups.ts'
 
 export const accountSignUpsCommand = adminCommand({
-  summary: 'List the accounts that were made in a period, and the hours with unusually many sign-ups.',
+  summary: 'List the accounts that were created in a period, and the hours with unusually many sign-ups.',
   details: 'The alert sign-ups-burst points here. "account undo-sign-ups" undoes the sign-ups together.',
   options: windowOptions,
   async run({ server, options }) {

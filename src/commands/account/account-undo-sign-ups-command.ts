@@ -14,11 +14,11 @@ interface Undone {
 }
 
 export const accountUndoSignUpsCommand = adminCommand({
-  summary: 'Take down, restore or delete all accounts that were made in a period.',
+  summary: 'Take down, restore or delete all accounts that were created in a period.',
   parameters: ['<act>'],
   details: `The act is takedown, restore (lifts these takedowns) or delete. Prints the accounts, and asks you to confirm by typing
-their number, unless --yes is given. Accounts with a role are kept, and none that moved here from
-another server is deleted.`,
+their number, unless --yes is given. Accounts with a role are kept, and accounts that moved here from another server are
+never deleted.`,
   options: {
     ...windowOptions,
     except: { value: 'NAMES', doc: 'Keep these: handles or DIDs, separated by commas.' },

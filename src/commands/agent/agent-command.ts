@@ -24,8 +24,9 @@ const credentialFile: SealedFileKind = {
     file: { value: 'FILE', doc: "Path of the agent's file. Default: holdfast/agent.age in your data folder." },
     'key-file': { value: 'FILE', doc: 'Path of the key that decrypts it. Default: FILE.key.' },
   },
-  howItOpens: `The credential is one encrypted file. The key that decrypts it is in a second file, created with the first and readable only
-by you. If ${PASSPHRASE} is set at that time, the file is encrypted with that passphrase instead, and there is no key file.`,
+  howItOpens: `The credential is one encrypted file. The key that decrypts it is in a second file, created with the first and readable
+only by you. If ${PASSPHRASE} is set at that time, the file is encrypted with that passphrase instead,
+and there is no key file.`,
 }
 
 export const agentCommand = sealedFileCommand(credentialFile)

@@ -6,10 +6,10 @@ import { Misuse, type Invocation } from '../command.ts'
 
 export const agentMcpCommand = agentCommand({
   summary: 'Let an assistant act for an account: a Model Context Protocol server on standard input and output.',
-  details: `An assistant starts it and calls its tools: post, reply, like, follow, upload an image, and read timeline, threads, profiles,
-notifications and search results. They work on any server that offers agents. If there is no agent yet, it registers on
-the first tool call, using these options; the assistant then shows the code for the account holder to confirm. Exits at
-end of input.`,
+  details: `An assistant starts it and calls its tools: post, reply, like, follow, upload an image, and read timeline, threads,
+profiles, notifications and search results. They work on any server that offers agents. If there is no agent yet, it
+registers on the first tool call, using these options; the assistant then shows the code for the account holder to
+confirm. Exits at end of input.`,
   options: {
     ...registrationOptions,
     images: { value: 'FOLDER', doc: 'Folder of images that the assistant may upload. Without it, no file is read.' },

@@ -5,8 +5,8 @@ import { openWallet } from '../wallet/wallet-command.ts'
 
 export const agentRevokeCommand = agentCommand({
   summary: 'As the account holder, end the agent and delete its file.',
-  details: `An agent cannot end itself. This requires the account's password (prompted for, or the first line of standard input) or its
-wallet. The agent's tokens stop working at once. The account page can end any agent of the account.`,
+  details: `An agent cannot end itself. This requires the account's password (prompted for, or the first line of standard input) or
+its wallet. The agent's tokens stop working at once. The account page can end any agent of the account.`,
   options: {
     account: { value: 'ACCOUNT', doc: 'Handle, DID or email address of the account.' },
     wallet: { value: 'FILE', doc: 'Sign in with this wallet instead of the password.' },

@@ -4,15 +4,16 @@ import { holderCommand, SIGNS_IN, type AppPasswordView } from './app-password-cl
 const DAY_MILLIS = 86_400_000
 
 export const appPasswordCreateCommand = holderCommand({
-  summary: 'Make an app password that is limited to scopes.',
+  summary: 'Create an app password that is limited to scopes.',
   parameters: ['<handle or DID>', '<name>'],
   options: {
     presets: { value: 'NAMES', doc: 'What it may do, separated by commas: post, read, upload-images.' },
-    scope: { value: 'SCOPES', doc: 'Further scopes of OAuth, separated by spaces.' },
-    days: { value: 'N', doc: 'Days until it ends. Default: it has no end.' },
+    scope: { value: 'SCOPES', doc: 'Further OAuth scopes, separated by spaces.' },
+    days: { value: 'N', doc: 'Days until it expires. Default: it does not expire.' },
   },
-  details: `${SIGNS_IN} Prints the app password, which is not shown again. Without presets and
-scopes it may do what apps usually do, except read and send direct messages.`,
+  details: `${SIGNS_IN}
+Prints the app password, which is not shown again. Without presets and scopes it may do what apps usually do, except
+read and send direct messages.`,
   async run({ terminal, options, positionals: [, name] }, server) {
     const days = integerOption(options, 'days', 1)
     const { presets, scope } = options

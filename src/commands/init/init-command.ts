@@ -23,7 +23,7 @@ Exits with 0 if all is done, 1 if a check or a step failed, 2 if an option is wr
     domain: { value: 'DOMAIN', doc: 'Host name of the server, and the domain under which it offers handles.' },
     'sign-up': {
       value: 'WHO',
-      doc: 'Who may sign up: invite (with a code), open, or closed (operators make accounts).',
+      doc: 'Who may sign up: invite (with a code), open, or closed (operators create accounts).',
     },
     mail: {
       value: 'URL',
@@ -42,9 +42,9 @@ Exits with 0 if all is done, 1 if a check or a step failed, 2 if an option is wr
     'name-server': { value: 'IP,…', doc: 'Ask these name servers about the records instead of those of the machine.' },
     'dns-wait': { value: 'SECS', doc: `How long to wait for the records (${DEFAULT_DNS_WAIT_SECS}).` },
     'skip-dns': { doc: 'Do not check DNS.' },
-    force: { doc: 'Change the configuration that is there. A copy is kept.' },
+    force: { doc: 'Change an existing configuration. A copy is kept.' },
     yes: { doc: 'Ask nothing.' },
-    json: { doc: 'Print JSON, for scripts; what happens goes to standard error.' },
+    json: { doc: 'Print JSON, for scripts; progress goes to standard error.' },
   },
   async run(invocation): Promise<ExitCode> {
     const { options, terminal } = invocation

@@ -4,8 +4,9 @@ import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
 export const migrateCancelCommand: Command = {
   summary: 'Give up the move of an account.',
   parameters: ['<handle or DID>'],
-  details: `Deletes what has come to the new server. The account at the old server stays as it is. Signs in at the new server with
-the password that the account has there. A move whose identity has been changed cannot be cancelled: it ends by itself.`,
+  details: `Deletes what the new server has fetched. The account at the old server stays as it is. Signs in at the new server with
+the password that the account has there. A move whose identity has been changed cannot be cancelled: it completes by
+itself.`,
   options: { ...serverOption, ...passwordOption },
   async run(invocation) {
     const server = await signedIn(invocation)

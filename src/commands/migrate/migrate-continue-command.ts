@@ -20,17 +20,17 @@ import {
 const acts = ['retry', 'mail', 'sign-in', 'without-old-server'] as const
 
 export const migrateContinueCommand: Command = {
-  summary: 'Take the next step of a move that waits for you, and follow the move.',
+  summary: 'Take the next step of a move that is waiting for you, and follow the move.',
   parameters: ['<handle or DID>'],
-  details: `Signs in at the new server with the password that the account has there. "holdfast migrate status" says what the move waits
-for. Without an option, the command follows the move. It exits with 1 if it is your turn again.
+  details: `Signs in at the new server with the password that the account has there. "holdfast migrate status" says what the move is
+waiting for. Without an option, the command follows the move. It exits with 1 if it is your turn again.
 
 Before the identity is changed, with --code, --key or --wallet, the command shows which of its rotation keys stay and
 which go, and asks. A script passes as --agreement what "holdfast migrate status --json" prints beside the keys, so
 that nothing else is signed. --keep-key and --drop-key change which keys stay, and show them again.
 
-With --password-stdin the password at the new server is the first line of standard input, and that of the old server, for
---sign-in, the second.`,
+With --password-stdin the password at the new server is the first line of standard input, and that of the old server,
+for --sign-in, the second.`,
   options: {
     ...serverOption,
     code: { value: 'CODE', doc: 'The code that the old server has mailed to change the identity.' },
@@ -39,12 +39,12 @@ With --password-stdin the password at the new server is the first line of standa
     ...keyOptions,
     yes: { doc: 'Do not ask for confirmation of the keys.' },
     archive: { value: 'FILE', doc: 'Upload the repository from this CAR file.' },
-    retry: { doc: 'Try again what failed, and fetch lost blobs again.' },
+    retry: { doc: 'Retry what failed, and fetch lost blobs again.' },
     mail: { doc: 'Have the old server mail another code.' },
     'sign-in': { doc: 'Sign in at the old server again.' },
     'auth-factor': { value: 'CODE', doc: 'The code of a second factor, for --sign-in.' },
-    'without-old-server': { doc: 'Continue without the old server. What it has not given is lost.' },
-    'password-stdin': { doc: 'Read the passwords from standard input, one in a line.' },
+    'without-old-server': { doc: 'Continue without the old server. What it has not sent is lost.' },
+    'password-stdin': { doc: 'Read the passwords from standard input, one per line.' },
   },
   async run(invocation) {
     const { terminal, options } = invocation

@@ -21,25 +21,25 @@ import {
 } from './migrate-client.ts'
 
 export const migrateInCommand: Command = {
-  summary: 'Move an account from another server to a server of this kind.',
+  summary: 'Move an account from another server to a Holdfast server.',
   parameters: ['<handle or DID>'],
-  details: `Run it anywhere: the new server does the work. It signs in at the old server with the password of the account, shows what
-comes along, and takes repository, blobs and preferences. Then the old server mails a code, for which the command asks.
-Until the code is given, the account at the old server is untouched.
+  details: `Run it anywhere: the new server does the work. It signs in at the old server with the password of the account, shows
+what comes along, and takes repository, blobs and preferences. Then the old server mails a code, which the command asks
+for. Until the code is given, the account at the old server is untouched.
 
 The move survives interruptions: run the command again, or "holdfast migrate continue". Without a terminal the command
 ends when it is your turn, and exits with 1.
 
-Before the identity is changed, the command shows which of its rotation keys stay and which go: those of the old server
-go, which it names itself. --keep-key keeps a key that is yours all the same. With --json, the keys are a line of
+Before the identity is changed, the command shows which of its rotation keys stay and which go: those that the old
+server names as its own go. --keep-key keeps one of them if it is yours after all. With --json, the keys are a line of
 standard error at the beginning, and part of the result when it is your turn to sign.
 
-Passwords are asked for: that of the old server, which is passed on and not stored, and a new one. With --password-stdin
+Asks for two passwords: that of the old server, which is passed on and not stored, and a new one. With --password-stdin
 they are lines of standard input, in this order.
 
 If a key of yours is among the rotation keys of the identity, such as one of "holdfast migrate key" or that of a wallet,
---key or --wallet signs with it instead of the mailed code. With --archive, such a key takes the place of the old server:
-the account comes from a CAR file of the repository, or from the archive that a server of this kind exported.`,
+--key or --wallet signs with it instead of the mailed code. With --archive, such a key takes the place of the old
+server: the account comes from a CAR file of the repository, or from the archive that a Holdfast server exported.`,
   options: {
     ...serverOption,
     handle: { value: 'HANDLE', doc: 'The handle at the new server.' },
@@ -51,9 +51,9 @@ the account comes from a CAR file of the repository, or from the archive that a 
     ...signerOptions,
     archive: {
       value: 'FILE',
-      doc: 'Take the account from this CAR file or export. The old server is not asked; needs a key.',
+      doc: 'Take the account from this CAR file or export. The old server is not contacted; requires a key.',
     },
-    'password-stdin': { doc: 'Read the passwords from standard input, one in a line.' },
+    'password-stdin': { doc: 'Read the passwords from standard input, one per line.' },
     yes: { doc: 'Do not ask for confirmation.' },
   },
   async run(invocation) {

@@ -4,7 +4,7 @@ import { jsonOption } from '../configuration.ts'
 import { tellResult } from '../report.ts'
 
 export const migrateKeyCommand: Command = {
-  summary: 'Make a recovery key of your own.',
+  summary: 'Create a recovery key of your own.',
   parameters: ['<file>'],
   details: `Writes a new secret key to the file, readable only by you, and prints its public key. Once your identity names it among
 its rotation keys, you can move your account without the help of any server. Keep the file private,

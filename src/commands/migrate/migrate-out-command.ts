@@ -16,17 +16,20 @@ interface Leaving {
 export const migrateOutCommand: Command = {
   summary: 'Prepare an account to move away, and finish once it has moved.',
   parameters: ['<handle or DID>'],
-  details: `The new server does the move: begin there, with "holdfast migrate in" or its own page. This command signs in at the old server,
-which --server names, and shows what the identity says. Before the move, --backup downloads an archive, and --mail has
-the code mailed that the new server needs. After it, --leave deactivates the account that is left behind; it is refused
-while the identity names the old server. Exits with 1 while the account has not moved.`,
+  details: `The new server does the move: start there, with "holdfast migrate in" or its own page. This command signs in at the old
+server, which --server names, and shows what the identity says. Before the move, --backup downloads an archive, and
+--mail has the code mailed that the new server needs. After it, --leave deactivates the account that is left behind; it
+is refused while the identity names the old server. Exits with 1 while the account has not moved.`,
   options: {
     ...serverOption,
     server: { value: 'URL', doc: 'The old server.' },
     backup: { value: 'FILE', doc: 'Download everything that the server stores of the account, as an archive.' },
     mail: { doc: 'Have the server mail the code for the change of the identity.' },
     leave: { doc: 'Deactivate the account, which has moved.' },
-    'delete-after-days': { value: 'DAYS', doc: 'With --leave: have it deleted after these days. Default: it is kept.' },
+    'delete-after-days': {
+      value: 'DAYS',
+      doc: 'With --leave: have it deleted after this many days. Default: it is kept.',
+    },
     ...passwordOption,
   },
   async run(invocation) {

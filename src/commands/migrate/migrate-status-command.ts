@@ -2,7 +2,7 @@ import { exitCodes, type Command } from '../command.ts'
 import { passwordOption, serverOption, signedIn, tellMove } from './migrate-client.ts'
 
 export const migrateStatusCommand: Command = {
-  summary: 'Show how far the move of an account is, and what it waits for.',
+  summary: 'Show how far the move of an account is, and what it is waiting for.',
   parameters: ['<handle or DID>'],
   details: 'Signs in at the new server with the password that the account has there.',
   options: { ...serverOption, ...passwordOption },

@@ -11,7 +11,7 @@ interface Quarantined {
 }
 
 export const blobQuarantinedCommand = listCommand<Quarantined>({
-  summary: 'List the blobs in quarantine, those that end first at the top.',
+  summary: 'List the blobs in quarantine, those whose quarantine ends first at the top.',
   details: '',
   path: '/v1/admin/blobs/quarantine',
   member: 'blobs',

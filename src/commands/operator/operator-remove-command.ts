@@ -2,7 +2,7 @@ import { adminCommand } from '../admin-command.ts'
 import { findAccount, nameOf, NAMED_BY } from '../account/operator-accounts.ts'
 
 export const operatorRemoveCommand = adminCommand({
-  summary: 'Take the role of an account away, and end its sessions as an operator.',
+  summary: 'Remove the role of an account, and end its sessions as an operator.',
   parameters: ['<account>'],
   details: NAMED_BY,
   async run({ server, positionals: [name = ''] }) {

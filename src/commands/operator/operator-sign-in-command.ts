@@ -20,7 +20,7 @@ The session ends after half an hour without a command, after eight hours, and wh
 Asks for the password, unless --password-stdin is given.`,
   options: {
     'password-stdin': { doc: 'Read the password from the next line of standard input.' },
-    code: { value: 'CODE', doc: 'Code of the second factor of the account: it is good once.' },
+    code: { value: 'CODE', doc: 'Code of the second factor of the account. It works once.' },
   },
   async run({ server, terminal, positionals: [account = ''], options }) {
     const fromInput = options['password-stdin'] === true

@@ -13,9 +13,9 @@ export const pushTestCommand = adminCommand({
   parameters: ['<account>'],
   details: `${NAMED_BY}
 
-Prints each step: connecting to the relay, enrolling if the relay requires it, sealing, and the relay's response. Sends at
-once, ahead of the queue, even while pushes are paused because the relay refused to enroll this server. "delivered" means
-that Apple accepted the push, not that the device showed it. A device that chose pings is woken without content.`,
+Prints each step: connecting to the relay, enrolling if the relay requires it, sealing, and the relay's response. Sends
+at once, ahead of the queue, even while pushes are paused because the relay refused to enroll this server. "delivered"
+means that Apple accepted the push, not that the device showed it. A device that chose pings is woken without content.`,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
     const sent = await server.post<TestPushes>('/v1/admin/notifications/test', { did: account.did })

@@ -12,8 +12,8 @@ export interface QuotaView {
   used?: { records: number; blobBytes: number }
 }
 
-export const OF_WHOM = `Without an account: the quotas of all accounts that have none of their own. The configuration has them until they are
-set, as repos.max_records_per_account and blobs.max_storage_per_account.`
+export const OF_WHOM = `Without an account: the quotas of all accounts that have none of their own. Until they are set here,
+repos.max_records_per_account and blobs.max_storage_per_account apply.`
 
 /** The path of the quotas of an account, or of all, and the name to show. */
 export async function quotaTarget(server: Server, name: string | undefined): Promise<{ path: string; whose: string }> {

@@ -10,8 +10,8 @@ export const quotaSetCommand = adminCommand({
   parameters: ['[account]'],
   details: `${OF_WHOM}
 
-Applies at once, to writes, uploads and imports; whatever is stored already stays. An account above its quota can still
-change and delete records. Both options also take "none", for no limit, and "default", which takes back what was set.
+Applies at once, to writes, uploads and imports; what is already stored stays. An account above its quota can still
+change and delete records. Both options also take "none", for no limit, and "default", which undoes an earlier setting.
 
 ${NAMED_BY}`,
   options: {

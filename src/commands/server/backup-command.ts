@@ -13,9 +13,9 @@ export const backupCommand = configured({
 destination share the blobs. The default destination is backup.destination. A bucket is accessed at
 blob_mirror.endpoint with the access keys of blob_mirror.
 
-Reads a PostgreSQL database in one transaction, into a file of SQLite in the data directory, which needs room for it.
-"holdfast restore" restores the backup into either database. For recovery to any point in time, use base backups with
-an archive of the log, which are PostgreSQL's own.
+Reads a PostgreSQL database in one transaction, into an SQLite file in the data directory, which needs room for it.
+"holdfast restore" restores the backup into either database. For recovery to any point in time, use PostgreSQL's own
+base backups and log archive.
 
 Blobs stored in a bucket (blobs.store) are listed but not copied, unless backup.bucket_blobs is on: turn on versioning
 for that bucket, and keep old versions for as long as backups.

@@ -7,8 +7,8 @@ import { configured } from '../configuration.ts'
 export const configCheckCommand = configured({
   summary: 'Check the configuration and print the resulting values.',
   details: `Reads the file named by SERVICE_CONFIG, ./pds.toml or ./holdfast.env, and the environment, as "serve" does, and prints
-every key with its value as TOML, except very long lists. Secrets are printed as ***. If there are problems, reports all of
-them at once and exits with 1. Opens no port and no database.`,
+every key with its value as TOML, except very long lists. Secrets are printed as ***. If there are problems, reports all
+of them at once and exits with 1. Opens no port and no database.`,
   async run({ terminal, config }) {
     terminal.out(describeConfig(config))
     return exitCodes.ok

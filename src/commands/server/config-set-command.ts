@@ -2,7 +2,7 @@ import { adminCommand } from '../admin-command.ts'
 import { Misuse } from '../command.ts'
 
 export const configSetCommand = adminCommand({
-  summary: 'Replace a value of the configuration while the server runs.',
+  summary: 'Change a value of the configuration while the server runs.',
   parameters: ['<key>', '[value]'],
   details: `Write the value as in an environment variable: lists separated by commas. It applies on all nodes at once and overrides
 file and environment, also after a restart, until --default resets it. Keys that can be set have "holdfast config set"

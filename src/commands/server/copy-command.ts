@@ -17,8 +17,9 @@ export const copyCommand = configured({
 folder given with --to gets the blobs too. Refuses to copy a running server, or to a target that is not empty.
 
 Verifies every repository, signature and blob of the copy, as "holdfast verify" does, and continues the event log above
-any sequence number that a relay may have seen. A server refuses to start with an unfinished copy. After an interruption,
-run the same command again: it copies the database from the beginning, and keeps the blobs that are already there.
+any sequence number that a relay may have seen. A server refuses to start with an unfinished copy. After an
+interruption, run the same command again: it copies the database from the beginning, and keeps the blobs that are
+already there.
 
 Does not change the source. Once a server has started with the copy, never start the original again.`,
   options: {

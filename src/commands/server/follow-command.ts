@@ -17,16 +17,16 @@ const LOOK_AGAIN_MILLIS = 1000
 const RENEWALS = 3
 
 export const followCommand: Command = {
-  summary: 'Keep a copy of the server of another machine, and take over from it.',
+  summary: 'Keep a copy of the server on another machine, and take over from it.',
   details: `Runs with the configuration of the other machine, and a data directory of its own. Copies the database from the
 continuous backup (backup.continuous, or --from), and applies what the other machine sends there.
 
 Takes over on "holdfast promote". With backup.takeover_secs it also takes over if the other machine has not renewed its
-lease for that time and a quarter more. It then runs the server, as "holdfast serve" does. The other machine
+lease for one and a quarter times that long. It then runs the server, as "holdfast serve" does. The other machine
 acknowledges nothing from then on, and stops as soon as it notices.
 
-If this machine is the one that serves, the command starts the server at once. So both machines can run it, and a machine
-that was replaced follows when it is back. Its former database is renamed to a name that ends in .superseded.
+If this machine is the one that serves, the command starts the server at once. Both machines can therefore run it, and a
+machine that was replaced follows once it is back. Its former database is renamed to a name that ends in .superseded.
 
 While it follows, all requests are answered with 503, and /readyz says how far the copy is behind. With --answer-reads
 it answers public reads from the copy, and the Age header of a response says how many seconds old it may be.`,

@@ -6,7 +6,7 @@ import { awaitHealth } from '../server-health.ts'
 const MAX_WAIT_SECS = 3600
 
 export const healthCommand = configured({
-  summary: 'Ask the running server whether it works.',
+  summary: 'Check whether the running server works.',
   details: `For supervisors, containers and scripts: exits with 0 if the server can read and write, and with 1 if it cannot or does
 not respond. Asks the server of the configuration directly, without a reverse proxy.`,
   options: {

@@ -15,10 +15,9 @@ interface IntegrityView {
 
 export const integrityCommand = adminCommand({
   summary: 'Show what the running check of all repositories has found.',
-  details: `The server reads every repository in turn while it works (integrity.round_secs), those that were written to first,
-and compares records, tree, signature and event log. Nothing is mended by itself. "holdfast sweep integrity" makes the
-next pass now; "holdfast verify" checks everything at once, with the server stopped. Exits with 1 if a repository is
-damaged.`,
+  details: `The server reads every repository in turn while it works (integrity.round_secs), those that were written to first, and
+compares records, tree, signature and event log. It repairs nothing. "holdfast sweep integrity" runs the next pass now;
+"holdfast verify" checks everything at once, with the server stopped. Exits with 1 if a repository is damaged.`,
   async run({ server }) {
     const view = await server.get<IntegrityView>('/v1/admin/integrity')
     const { round, count, damaged } = view

@@ -29,9 +29,9 @@ const MAX_FORMER = 3
 
 export const networkCommand = adminCommand({
   summary: 'Show why posts do, or do not, reach the network.',
-  details: `Follows the way of a post: whether relays were asked to come, what they have read, and who is connected to the event
-stream. With --account, also how the directory, DNS, a relay and the AppView see that account. Says for each broken link
-what to do. Exits with 1 if there is a fault.`,
+  details: `Follows the path of a post: whether relays were asked to crawl, what they have read, and who is connected to the event
+stream. With --account, also how the directory, DNS, a relay and the AppView see that account. Says how to fix each
+broken link. Exits with 1 if there is a fault.`,
   options: { account: { value: 'ACCOUNT', doc: 'A DID, handle or email address.' } },
   async run({ server, options }) {
     const { account } = options

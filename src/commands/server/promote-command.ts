@@ -10,13 +10,13 @@ const SERVES = 'this machine is the one that serves'
 
 export const promoteCommand = configured({
   summary: 'Take over from the machine that this one follows.',
-  details: `Run it on the machine that runs "holdfast follow". That machine takes over within seconds, and serves.
+  details: `Run it on the machine that runs "holdfast follow". That machine takes over within seconds, and starts serving.
 
-If "holdfast follow" does not run, this command brings the copy up to date and takes over itself. Then start the server,
-with "holdfast follow" or "holdfast serve".
+If "holdfast follow" is not running, this command brings the copy up to date and takes over itself. Then start the
+server, with "holdfast follow" or "holdfast serve".
 
-Whether the other machine is running or not, it acknowledges no write from then on. With backup.continuous_promise = "sync",
-no write that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
+Whether the other machine is running or not, it acknowledges no write from then on. With backup.continuous_promise =
+"sync", no write that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
   async run({ config, terminal, options }) {
     makeDataDirectory(config)
     let unlock: () => void

@@ -36,13 +36,13 @@ const PATH = '/v1/admin/host-rename'
 const PAGE_ACCOUNTS = 100
 
 export const renameHostCommand = adminCommand({
-  summary: 'Give the server another name: have all identities name its new address.',
+  summary: 'Give the server another name, and update all identities to its new address.',
   parameters: ['<host>'],
-  details: `Point the new name at this server first, in DNS, and in front of it if there is a proxy. The first call prints what to
-set in the configuration. After a restart with it, call it again: the server changes every identity whose key it holds,
-a few at a time, tells all other holders by mail what to sign, and continues after a restart or an outage of the
-directory. Meanwhile it answers under both names. Each further call prints how far it is, and starts again with what is
-left to do. To go back, set the former name again, and call this with it.
+  details: `Point the new name at this server first, in DNS, and in front of it if there is a proxy. The first run prints what to
+set in the configuration. After a restart with it, run it again: the server changes every identity whose key it holds, a
+few at a time, tells all other holders by mail what to sign, and continues after a restart or an outage of the
+directory. Meanwhile it answers under both names. Each further run prints the progress, and resumes with what is left to
+do. To go back, set the former name again, and run this with it.
 
 --check prints the plan with numbers, and changes nothing. --open lists the accounts for which there is something left
 to do, and why. --handles says what becomes of handles under the former name: keep (the default), as long as

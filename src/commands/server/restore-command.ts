@@ -42,8 +42,8 @@ database, every repository with its signature, and every blob. Then continues th
 that a relay may have seen, and signs every repository again, so that relays keep following the server.
 
 If database_url names a PostgreSQL database, which has to be empty, the backup is copied to it: it makes no difference
-which of the two databases it was made of. No server starts with a database that is not restored completely. After an
-interruption, run the same command again.
+which of the two databases it came from. No server starts with an incompletely restored database. After an interruption,
+run the same command again.
 
 Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
 Blobs in a bucket (blobs.store) stay there, and blobs that only the backup has are uploaded to it.
@@ -55,7 +55,7 @@ missing or damaged, it names the part and restores nothing. Blobs come from the 
 With --rehearse it restores into a scratch folder instead, verifies everything, compares the numbers of accounts,
 records and blobs with those of the server, prints what a restore needs besides the backup, and deletes the folder.
 The server may be running: its data stays unchanged, and relays learn nothing. Exits with 1 if anything is damaged or
-missing. "holdfast doctor" tells when the last rehearsal was.
+missing. "holdfast doctor" says when the last rehearsal was.
 
 Use --database-restored after PostgreSQL's own tools have restored the database to an earlier time, or a standby was
 promoted that may lack the last changes. It verifies the database, and continues the event log in the same way. Exits
@@ -67,7 +67,10 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       doc: 'Restore the state at an instant (2026-11-23T10:15:00Z) from the continuous backup. Default location: backup.continuous.',
     },
     rehearse: { doc: 'Restore into a scratch folder, report, and delete it.' },
-    scratch: { value: 'FOLDER', doc: "With --rehearse: make the folder there, not in the system's temporary folder." },
+    scratch: {
+      value: 'FOLDER',
+      doc: "With --rehearse: create the folder there, not in the system's temporary folder.",
+    },
     quick: { doc: 'With --rehearse: skip the second, independent reading of each repository.' },
     ...jsonOption,
     'database-restored': {

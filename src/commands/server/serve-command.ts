@@ -14,9 +14,9 @@ variables, which take precedence.
 Three keys have no default: SERVICE_PUBLIC_URL, SERVICE_AVAILABLE_USER_DOMAINS and SERVICE_DATA_DIR.
 
 --domain sets the first two for https://DOMAIN and handles under it, and the third to ./data unless it is set. If no
-admin token is configured, the server makes one, in holdfast.admin-token in the data folder, and keeps it; its master
-key is in master.key there. With SERVICE_TLS_MODE=acme it gets its certificates too. "holdfast init" writes a configuration
-instead.
+admin token is configured, the server creates one and keeps it in holdfast.admin-token in the data folder; its master
+key is in master.key there. With SERVICE_TLS_MODE=acme it also gets its certificates. "holdfast init" writes a
+configuration instead.
 
 On SIGTERM or SIGINT, the server finishes the requests in progress and exits with 0. A second signal makes it exit at
 once with 130.`,

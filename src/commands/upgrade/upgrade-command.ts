@@ -20,28 +20,28 @@ const DEFAULT_HEALTH_SECS = 120
 const DEFAULT_UNIT = 'holdfast.service'
 
 export const upgradeCommand: Command = {
-  summary: 'Replace this executable by the newest release, and return to it if the new one does not work.',
+  summary: 'Upgrade this executable to the newest release, and roll back if the new one does not work.',
   details: `Fetches the newest release and verifies its signature and digest, makes a backup at backup.destination, swaps the
-executable, restarts the service of systemd that runs it, and waits until the server works. If it does not, the old
-executable is put in place again. The old one stays beside the new one, as holdfast.previous.
+executable, restarts its systemd service, and waits until the server works. If it does not, puts the old executable
+back. The old one stays beside the new one, as holdfast.previous.
 
 Run it as root if systemd runs the server: commands that need the server's configuration get the environment and the
 user of the service. Otherwise they use the environment of this command, as "holdfast serve" does.
 
-It can be interrupted, and run again. Refuses older versions without --downgrade. Exits with 1 if nothing was upgraded
-although there is a newer version, also if it returned to the old one.`,
+It can be interrupted, and run again. Refuses older versions without --downgrade. Exits with 1 if there is a newer
+version and it was not installed, or was rolled back.`,
   options: {
     check: { doc: 'Only say whether there is a newer version.' },
     downgrade: { doc: 'Allow an older version.' },
     from: { value: 'URL', doc: 'The folder of the release, instead of where this executable came from.' },
-    'public-key': { value: 'KEY', doc: 'Trust this key of minisign (RW…) instead of the one in the executable.' },
+    'public-key': { value: 'KEY', doc: 'Trust this minisign key (RW…) instead of the one in the executable.' },
     executable: { value: 'FILE', doc: 'Upgrade this executable instead of the running one.' },
     'executable-only': { doc: 'No server runs here: make no backup, and restart nothing.' },
     'backup-to': { value: 'PLACE', doc: 'Make the backup in this folder or s3://bucket/prefix.' },
     'no-backup': { doc: 'Make no backup first.' },
-    service: { value: 'UNIT', doc: `The unit of systemd (${DEFAULT_UNIT}).` },
-    'restart-with': { value: 'COMMAND', doc: 'Restart the server with this command of the shell.' },
-    'health-timeout': { value: 'SECS', doc: `How long the server may take until it works (${DEFAULT_HEALTH_SECS}).` },
+    service: { value: 'UNIT', doc: `The systemd unit (${DEFAULT_UNIT}).` },
+    'restart-with': { value: 'COMMAND', doc: 'Restart the server with this shell command.' },
+    'health-timeout': { value: 'SECS', doc: `How long to wait until the server works (${DEFAULT_HEALTH_SECS}).` },
     json: { doc: 'Print JSON, for scripts.' },
     ...devOption,
   },

@@ -19,9 +19,9 @@ export const walletCreateCommand = walletCommand({
 into three shares: one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the
 identity.
 
-Unless sign-up is open, the server's operator gives out claim codes or invite codes. With --did did:web:example.com, your
-own domain is the identity: the command prints its document; publish it and run the command again. If the command is
-interrupted, run it again to continue.`,
+Unless sign-up is open, the server's operator gives out claim codes or invite codes. With --did did:web:example.com,
+your own domain is the identity: the command prints its document; publish it and run the command again. If the command
+is interrupted, run it again to continue.`,
   options: {
     ...newWalletOptions,
     handle: { value: 'HANDLE', doc: 'The full handle.' },

@@ -8,8 +8,9 @@ export const walletDeleteCommand = identityCommand({
   details: `Requires the key of this wallet and a code that is mailed to the address of the account. Asks you to confirm
 by typing the handle, unless --yes is given. Without a terminal, run it once to request the code, and again with --code.
 
-A did:plc is then tombstoned in the directory. For 72 hours a rotation key can undo this; after that, the DID is gone for
-good. Use --keep-identity if the identity has an account elsewhere, and --only-identity if the account is already deleted.`,
+A did:plc is then tombstoned in the directory. For 72 hours a rotation key can undo this; after that, the DID is gone
+for good. Use --keep-identity if the identity has an account elsewhere, and --only-identity if the account is already
+deleted.`,
   options: {
     code: { value: 'CODE', doc: 'The mailed code.' },
     'keep-identity': { doc: 'Delete the account only.' },

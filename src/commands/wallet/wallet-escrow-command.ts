@@ -7,7 +7,7 @@ export const walletEscrowCommand = identityCommand({
   details: `Use --cancel if you get a mail about a recovery that you did not request. After --withdraw, the server has no share to
 release; the share in the wallet and the one on paper still restore the identity.`,
   options: {
-    renew: { doc: 'Make a new recovery key and new shares. The old shares become useless.' },
+    renew: { doc: 'Create a new recovery key and new shares. The old shares become useless.' },
     cancel: { doc: 'Stop a recovery that is in progress.' },
     withdraw: { doc: 'Make the server delete its share.' },
   },

@@ -5,8 +5,9 @@ import { openWallet, passphraseFor, walletCommand, workFactor } from './wallet-c
 export const walletExportCommand = walletCommand({
   summary: 'Copy the wallet, for another device or another program.',
   parameters: ['<file>'],
-  details: `Encrypts the copy in the age format, with a new passphrase if it prompts for one. "holdfast wallet --file" and the age tool can open it. With --plain it is readable JSON: anyone who gets the file has the device
-key, and with it the identity.`,
+  details: `Encrypts the copy in the age format, with a new passphrase if it prompts for one. "holdfast wallet --file" and the age
+tool can open it. With --plain it is readable JSON: anyone who gets the file has the device key, and with it the
+identity.`,
   options: { plain: { doc: 'Do not encrypt the copy.' } },
   async run(invocation) {
     const {

@@ -4,8 +4,8 @@ import { identityCommand } from './wallet-command.ts'
 
 export const walletHostingCommand = identityCommand({
   summary: 'Make the server publish the document of a did:web.',
-  details: `The domain must point to the server. While the document is hosted, the wallet's key cannot open new sessions, because any
-session can edit the document. The wallet's existing session still works.`,
+  details: `The domain must point to the server. While the document is hosted, the wallet's key cannot open new sessions, because
+any session can edit the document. The wallet's existing session still works.`,
   options: {
     on: { doc: 'Publish it.' },
     off: { doc: 'Stop publishing it.' },

@@ -14,7 +14,7 @@ import {
 export const walletTransferCommand = walletCommand({
   summary: 'Move the identity to another device.',
   details: `1. Old device: "holdfast wallet transfer" prints a command.
-2. New device: that command makes a key, and prints it.
+2. New device: that command creates a key, and prints it.
 3. Old device: "holdfast wallet transfer --to KEY" replaces its own key with that key, and ends all sessions.
 4. New device: "holdfast wallet transfer" finishes, and prints a new recovery share. The old shares become useless.`,
   options: {
