@@ -38,7 +38,7 @@ export async function beginCreation(
 ): Promise<void> {
   const { capabilities, availableUserDomains } = await wallet.server.need(
     'createCeremony',
-    'making an identity with a key of your own',
+    'creating an identity with a key of your own',
   )
   if (!hasPassword && !capabilities.has('optionalPassword'))
     throw new OperatorError(

@@ -67,7 +67,7 @@ async function makeAccount(
     ...(inviteCode === null ? {} : { inviteCode }),
   }
   const answer = await target.post(`/xrpc/${CREATE_ACCOUNT}`, { token: textOf(permit, 'token'), json })
-  if (answer['did'] !== wallet.did) throw new NoAnswer('the new server made another account')
+  if (answer['did'] !== wallet.did) throw new NoAnswer('the new server created a different account')
   return { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }
 }
 

@@ -18,11 +18,11 @@ export const accountSignUpsCommand = adminCommand({
       one.did,
     ])
     const busy = found.hours.filter(({ count }) => found.burst > 0 && count >= found.burst)
-    const bursts = busy.map(({ hour, count }) => `${count} accounts were made in the hour from ${minute(hour)}.`)
-    const list = table(['MADE', 'HANDLE', 'MAIL AT', 'STATUS', 'RECORDS', 'BLOBS', 'DID'], rows)
+    const bursts = busy.map(({ hour, count }) => `${count} accounts were created in the hour from ${minute(hour)}.`)
+    const list = table(['CREATED', 'HANDLE', 'MAIL AT', 'STATUS', 'RECORDS', 'BLOBS', 'DID'], rows)
     return {
       value: found,
-      text: [...bursts, `${found.count} accounts from ${found.from} until ${found.until}:`, list].join('\n'),
+      text: [...bursts, `Accounts created from ${found.from} until ${found.until}: ${found.count}`, list].join('\n'),
     }
   },
 })

@@ -14,7 +14,7 @@ export const appPasswordListCommand = holderCommand({
     else
       terminal.out(
         table(
-          ['NAME', 'MADE', 'LAST USED', 'ENDS', 'SCOPE'],
+          ['NAME', 'CREATED', 'LAST USED', 'ENDS', 'SCOPE'],
           appPasswords.map(({ name, createdAt, lastUsedAt, expiresAt, scope }) => [
             name,
             dayOf(createdAt, ''),

@@ -40,7 +40,7 @@ const groups: readonly Group[] = [
     names: configKeys.flatMap(({ section, env }) => (section === 'tls' ? env.slice(0, 1) : [])),
   },
   {
-    comment: 'Whether sign-up requires an invite code, which "holdfast invite create" makes.',
+    comment: 'Whether sign-up requires an invite code, which "holdfast invite create" creates.',
     names: ['SERVICE_INVITE_CODE_REQUIRED'],
   },
   {

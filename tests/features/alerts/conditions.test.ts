@@ -134,7 +134,7 @@ test('a burst of sign-ups is told, and is over an hour later', async () => {
   await createAccount(pds, 'bob')
   await pass(pds)
   const alerts = () => told(pds).filter((text) => text.includes('many accounts'))
-  expect(alerts()).toEqual([expect.stringMatching(/2 accounts were made within an hour.*is 2$/m)])
+  expect(alerts()).toEqual([expect.stringMatching(/2 accounts were created within an hour.*is 2$/m)])
   await pass(pds, { secs: 3600 })
   await pass(pds, { secs: 3600 })
   expect(alerts()).toEqual([expect.anything(), expect.stringMatching(/^Over: many accounts/)])

@@ -65,7 +65,7 @@ test('a real client turns the mailed code on, signs in with it, and turns it off
   expect(data.emailAuthFactor).toBeUndefined()
   await new AtpAgent({ service: pds.url }).login(login)
   const subjects = (await noticesTo(pds, alice.email)).map(({ subject }) => subject)
-  expect(subjects.filter((one) => one.includes('needs a code'))).toHaveLength(2)
+  expect(subjects.filter((one) => one.includes('requires a code'))).toHaveLength(2)
 })
 
 test('a wrong password says nothing of the factor, and has no code mailed', async () => {

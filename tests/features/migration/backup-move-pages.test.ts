@@ -160,7 +160,7 @@ test('an identity that has changed since it was shown is not signed, but shown a
   const change = signOperation({ ...before, alsoKnownAs: ['at://nils.example'], prev }, nils.key)
   expect((await request(`${plc.url}/${nils.did}`, { json: change })).status).toBe(200)
   await signHere(page, nils.secretKey)
-  expect(await page.getByRole('alert').innerText()).toContain('look at its keys again')
+  expect(await page.getByRole('alert').innerText()).toContain('review its keys again')
   expect(await page.content()).not.toContain(nils.secretKey)
   expect(await pds.count('account', { did: nils.did })).toBe(0)
   await page.getByLabel('New password').fill(PASSWORD)

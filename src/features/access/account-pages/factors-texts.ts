@@ -59,7 +59,7 @@ export const factorsTexts = textTable(
     appWasRemoved: 'The authenticator app is removed. Its codes no longer work.',
     wasDistrusted: 'That browser will be asked for the second factor again.',
     mailIsOn: 'From now on, signing in needs a code from your mail.',
-    mailIsOff: 'Signing in no longer needs a code from your mail.',
+    mailIsOff: 'Signing in no longer requires a code from your email.',
     passkeys: 'Passkeys',
     passkeyLead:
       'Your phone, your computer or a security key signs you in, once it has recognised you by PIN, fingerprint or face. You need no password then. A passkey works on this website alone, so no other site can trick you out of it.',

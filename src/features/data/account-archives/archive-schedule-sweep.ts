@@ -40,7 +40,7 @@ export const archiveScheduleSweep: Sweep = {
         } catch (error) {
           stopping.throwIfAborted()
           report[error instanceof NoRoomForArchive ? 'withoutRoom' : 'failed']++
-          ctx.log.warn('archive not made; will retry in the next pass', { did: schedule.did, error })
+          ctx.log.warn('could not make an archive; will retry in the next pass', { did: schedule.did, error })
         }
       }
       if (due.length < PAGE) return report

@@ -17,32 +17,32 @@ export const noticeTexts = textTable(
     passwordResetSubject: 'Your password was reset',
     passwordReset:
       'A new password was set with a code that we emailed to you. Every app, browser and program has lost its access.',
-    emailFactorOnSubject: 'Signing in now needs a code from your mail',
+    emailFactorOnSubject: 'Signing in now requires a code from your email',
     emailFactorOn:
-      'From now on, a sign-in with your password also needs a code that we email to you. App passwords work without a code.',
-    emailFactorOffSubject: 'Signing in no longer needs a code from your mail',
+      'From now on, a sign-in with your password also requires a code that we email to you. App passwords work without a code.',
+    emailFactorOffSubject: 'Signing in no longer requires a code from your email',
     emailFactorOff: 'Your password alone opens your account again: we no longer ask for a code that we email to you.',
     totpAddedSubject: 'An authenticator app was added to your account',
     totpAdded:
-      'From now on, a sign-in with your password also needs a code of the app, or one of your recovery codes. App passwords work without a code.',
+      'From now on, a sign-in with your password also requires a code from the app, or one of your recovery codes. App passwords work without a code.',
     totpRemovedSubject: 'The authenticator app was removed from your account',
-    totpRemoved: 'Signing in no longer needs a code of the app, and the recovery codes no longer work.',
+    totpRemoved: 'Signing in no longer requires a code from the app, and the recovery codes no longer work.',
     passkeyAddedSubject: 'A passkey was added to your account',
     passkeyAdded:
-      'Anyone who has the device with the passkey, and its PIN, finger or face, can sign in to your account. From now on, a sign-in with your password also needs the passkey, or one of your recovery codes. App passwords work without it.',
+      'Anyone who has the device with the passkey, and its PIN, finger or face, can sign in to your account. From now on, a sign-in with your password also requires the passkey, or one of your recovery codes. App passwords work without it.',
     passkeyRemovedSubject: 'A passkey was removed from your account',
-    passkeyRemoved: 'The passkey no longer opens your account. Your account page shows what a sign-in needs now.',
+    passkeyRemoved: 'The passkey no longer opens your account. Your account page shows what a sign-in requires now.',
     passkeyCopiedSubject: 'One of your passkeys may have been copied',
     passkeyCopied:
-      'A passkey of your account was used, but its counter says that it was used less often than we know. There may be a copy of it. We have refused the sign-in. If this happens again, remove the passkey and make a new one.',
+      'A passkey of your account was used, but its counter is behind the one that we have seen. There may be a copy of it. We refused the sign-in. If this happens again, remove the passkey and create a new one.',
     factorsResetSubject: 'The second factors of your account were removed',
     factorsReset:
-      'The operator of this server removed the second factors of your account, as for a holder who has lost them. Your password alone opens it now.',
+      'The operator of this server removed the second factors of your account, as operators do for people who have lost theirs. Your password alone opens it now.',
     recoveryCodesMadeSubject: 'Your recovery codes were replaced',
-    recoveryCodesMade: 'New recovery codes were made for your account. The ones before no longer work.',
+    recoveryCodesMade: 'New recovery codes were created for your account. The previous ones no longer work.',
     recoveryCodeUsedSubject: 'A recovery code was used',
     recoveryCodeUsed:
-      'One of the recovery codes of your account was used in place of your second factor, together with your password. It does not work again.',
+      'One of the recovery codes of your account was used in place of your second factor, together with your password. It will not work again.',
     factorBlockedSubject: 'Someone entered wrong codes for your account',
     factorBlocked:
       'A sign-in to your account had the right password, but too many wrong codes. For an hour, no code is accepted.',
@@ -51,9 +51,9 @@ export const noticeTexts = textTable(
     appPasswordNamed: 'Your account has a new app password, called "{name}". Anyone who has it can use your account.',
     changedElsewhereSubject: 'Your identity was changed elsewhere',
     changedElsewhere:
-      'Your identity was changed by an operation that did not come from this server. Your own wallet, or another server to which you move, makes such operations too.',
+      'Your identity was changed by an operation that did not come from this server. Your own wallet, or a server that you are moving to, also makes such changes.',
     changedElsewhereParts:
-      'Your identity was changed by an operation that did not come from this server. It changed: {parts}. {undo} Your own wallet, or another server to which you move, makes such operations too.',
+      'Your identity was changed by an operation that did not come from this server. It changed: {parts}. {undo} Your own wallet, or a server that you are moving to, also makes such changes.',
     partEnded: 'the identity itself, which has ended',
     partServer: 'the server of the account',
     partHandle: 'the handle',
@@ -68,7 +68,7 @@ export const noticeTexts = textTable(
       'A key was added to your identity, above all others. Anyone who has its secret key can move your account without this server. For three days, only a key that ranked above those of this server before could undo this.',
     ownKeyInDoubtSubject: 'A key may have been added to your identity',
     ownKeyInDoubt:
-      'A key was to be added to your identity, above all others, and the directory of identities did not answer: it may have the key. Your account page shows the keys. Anyone who has the secret key can move your account without this server.',
+      'A key was being added to your identity, above all others, but the identity directory did not respond: it may have the key. Your account page shows the keys. Anyone who has the secret key can move your account without this server.',
     hostingBegunSubject: 'The document of your identity is now served here',
     hostingBegun:
       'This server now serves the document of your identity at your domain. While it does, anyone signed in to your account can change that document, and with it the keys and the server of your identity.',
@@ -104,7 +104,7 @@ export const noticeTexts = textTable(
       'A program that requested access to your account was refused: its access was ended earlier, or someone else entered its code.',
     delegationOfferedSubject: 'You are invited to act for another account',
     delegationOffered:
-      'An account of someone else invites you to act for it. Your account page shows what you could do for it, and there you can accept or decline within seven days. Until you accept, nothing changes. If you do not know the account, decline the invitation or ignore it.',
+      'Someone else invites you to act for their account. Your account page shows what you could do for it, and there you can accept or decline within seven days. Until you accept, nothing changes. If you do not know the account, decline the invitation or ignore it.',
     delegationOfferedBy:
       'The account "{name}" invites you to act for it. Your account page shows what you could do for it, and there you can accept or decline within seven days. Until you accept, nothing changes. If you do not know the account, decline the invitation or ignore it.',
     delegateAcceptedSubject: 'Someone now acts for your account',
@@ -116,7 +116,7 @@ export const noticeTexts = textTable(
     delegationEnded: 'The operator of this server ended the access of an account that acted for yours.',
     deletionScheduledSubject: 'Your account is scheduled for deletion',
     deletionScheduled:
-      'Your account is deactivated, and will be deleted after a time. To keep it, activate it again before then.',
+      'Your account is deactivated, and will be deleted after a while. To keep it, activate it again before then.',
     deletionScheduledAt:
       'Your account is deactivated, and will be deleted after {time}. To keep it, activate it again before then.',
     shareRotatedSubject: 'Your recovery share was replaced',

@@ -48,7 +48,7 @@ export const mailTexts = textTable(
     recoveryIgnore: 'If you did not request it, you can ignore this email. Do not share the code.',
     archiveSubject: 'An archive of your account is ready',
     archiveReady:
-      'A new archive of your account is ready ({size}). You find it under "Download your data" at {page}, where you can also change how often one is made. The server keeps the newest ones only.',
+      'A new archive of your account is ready ({size}). You will find it under "Download your data" at {page}, where you can also change how often one is made. The server keeps only the newest ones.',
     renamedSubject: 'The server of your account has another name',
     renamed: 'The server of your account has another name. It was {former}, and is now:',
     renamedPlc:
@@ -61,11 +61,11 @@ export const mailTexts = textTable(
     recordsFull:
       'It stores {used} of at most {quota} records. Above that, new posts, likes and follows are refused. Those that you delete make room at once.',
     blobsFull:
-      'It stores {used} of at most {quota} MB of media. Above that, uploads are refused. Files that no post uses any more make room after some hours.',
+      'It stores {used} of at most {quota} MB of media. Above that, uploads are refused. Files that no post uses any more make room after a few hours.',
     quotaPage: '{page} shows how much you store. For a larger quota, contact the operator of this server.',
     quotaPageWithAddress:
       '{page} shows how much you store. For a larger quota, contact the operator of this server: {address}.',
-    decisionSubject: 'Decision of the moderators, case {seq}',
+    decisionSubject: 'Moderation decision, case {seq}',
     decided: 'The moderators of this server have made a decision about it. {done}',
     concerns: 'It concerns: {subject}',
     reason: 'Their reason:',
@@ -73,7 +73,7 @@ export const mailTexts = textTable(
     caseNumber: 'This is case {seq}. {contact}',
     invitedSubject: 'Your account at {host}',
     invited: 'You can now sign up at {host}, where you asked for an account.',
-    inviteCode: 'Your invite code, which is good for one account, is:',
+    inviteCode: 'Your invite code, for one account, is:',
     inviteUse: 'Sign up at {page}. If you did not ask for an account, you can ignore this email.',
     wantedSubject: 'You already have an account',
     wanted:

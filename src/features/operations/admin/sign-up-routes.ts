@@ -139,7 +139,7 @@ export const signUpRoutes = [
       const { act, dids } = given
       if (act === 'delete') requireMay(caller, 'deleteAccounts')
       const window = windowOf(ctx.clock.now(), given.from, given.until)
-      const detail = `${act} of ${dids.length} accounts made from ${wireTime(window.from)} until ${wireTime(window.until)}`
+      const detail = `${act} of ${dids.length} accounts created from ${wireTime(window.from)} until ${wireTime(window.until)}`
       await ctx.db.transaction((tx) =>
         recordAudit(call, tx, { actor: actorOf(caller), action: 'sign_ups_undone', detail }),
       )

@@ -216,7 +216,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'sign-ups-burst',
-    title: 'many accounts are being made',
+    title: 'many accounts are being created',
     remedy:
       'look at them with "holdfast account sign-ups", and undo them with "holdfast account undo-sign-ups"; set invite_code_required if they are not welcome',
     everySecs: MINUTE_SECS,
@@ -226,7 +226,7 @@ export const alerts: readonly Alert[] = [
       if (limit === 0) return []
       const count = await countAccountsSince(db, clock.now() - HOUR_MILLIS)
       return count >= limit
-        ? [{ text: `${count} accounts were made within an hour; the limit (alerts.sign_ups_per_hour) is ${limit}` }]
+        ? [{ text: `${count} accounts were created within an hour; the limit (alerts.sign_ups_per_hour) is ${limit}` }]
         : []
     },
   },
