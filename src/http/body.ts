@@ -1,14 +1,12 @@
 /** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
 import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../base/content-codings.ts'
+import { isDeeperThan, MAX_JSON_DEPTH } from '../base/json-depth.ts'
 import { Stalled, steady, uploadPace, type ArrivalPace } from '../base/unstalled.ts'
 import { resumed } from '../platform/running/request-scope.ts'
 import { payloadTooLarge, Refusal } from './errors.ts'
-import { isDeeperThan } from './json-depth.ts'
 
 /** Bound of a JSON body whose endpoint declares none. */
 export const DEFAULT_JSON_BYTES = 150 * 1024
-/** Nesting levels of arrays and objects. Records have a lower bound. */
-const MAX_JSON_DEPTH = 256
 /** Clients of the reference expect this name for JSON and text, and `PayloadTooLarge` for streams. */
 const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request entity too large')
 

@@ -1,4 +1,5 @@
 /** Fetches JSON documents that others publish, with a limit on time and size, without redirects. */
+import { parsedJson } from '../../base/parsed-json.ts'
 import type { Log } from '../running/log.ts'
 import type { Outbound } from './outbound.ts'
 import { LookupsFull } from './resolver.ts'
@@ -31,7 +32,10 @@ export async function fetchDocument(
         reason: `it returned ${response.status} and ${contentType ?? 'no content type'} instead of 200 and ${(mediaTypes ?? ['JSON']).join(' or ')}`,
       }
     }
-    return { ok: true, document: await response.json() }
+    const document = parsedJson(await response.text())
+    return document === undefined
+      ? { ok: false, reason: 'it is not JSON, or nested too deeply' }
+      : { ok: true, document }
   } catch (error) {
     if (error instanceof LookupsFull) throw error
     log.debug('could not fetch a document', { url, error })

@@ -54,6 +54,15 @@ const refusal = (error: string) => ({ status: 400, body: { error } })
 const fetched = (file: string) => web.requests.filter((place) => place.endsWith(`/${number}/${file}`)).length
 
 describe('a document', () => {
+  test('that is nested deeper than 256 levels is refused', async () => {
+    const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+    published.nested = nested(300)
+    expect(await client().push()).toMatchObject(refusal('invalid_client'))
+    pds.clock.advance({ secs: 61 })
+    published.nested = nested(250)
+    expect(await client().push()).toMatchObject({ status: 201 })
+  })
+
   test('is fetched once in ten minutes, and then anew', async () => {
     for (let i = 0; i < 3; i++) expect(await client().push()).toMatchObject({ status: 201 })
     expect(fetched('client.json')).toBe(1)

@@ -127,6 +127,18 @@ test('a new post is in the timeline, where its time puts it', async () => {
   })
 })
 
+test('nothing is added to a response that is nested deeper than 256 levels', async () => {
+  await post('fresh')
+  for (const [levels, added] of [
+    [200, 1],
+    [300, 0],
+  ] as const) {
+    says('app.bsky.feed.getTimeline', { feed: [], nested: JSON.parse('['.repeat(levels) + ']'.repeat(levels)) })
+    const { status, body } = await alice.call('app.bsky.feed.getTimeline')
+    expect([levels, status, body.feed.length]).toEqual([levels, 200, added])
+  }
+})
+
 test('the client of the reference reads its own posts, newest first', async () => {
   says('app.bsky.feed.getTimeline', { feed: [] })
   await post('one')

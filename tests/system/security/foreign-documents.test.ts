@@ -45,6 +45,20 @@ const push = () => {
   return new OAuthClient(pds, loopbackClientId(scope)).push({ scope })
 }
 
+/** To write one of 32,000 levels, which fits into a DID document, takes half a second. */
+test('a DID document that is nested deeper than 256 levels is none', async () => {
+  const ask = () => request(`${pds.url}/xrpc/com.atproto.identity.resolveDid?did=${encodeURIComponent(service.did)}`)
+  for (const [levels, status] of [
+    [250, 200],
+    [300, 502],
+  ] as const) {
+    nextDay()
+    service.document['nested'] = JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+    for (let time = 0; time < 2; time++) expect([levels, (await ask()).status]).toEqual([levels, status])
+  }
+  delete service.document['nested']
+})
+
 test.each(tooLong)(
   'a stranger who asks for a permission set whose author is at %s is refused, and nobody is called',
   async (_, endpoint) => {

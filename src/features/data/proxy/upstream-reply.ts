@@ -4,6 +4,7 @@
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { codingsIn, MAX_CODINGS } from '../../../base/content-codings.ts'
+import { parsedJson } from '../../../base/parsed-json.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { arrivedBody, discardBody, OutboundError } from '../../../platform/network/outbound.ts'
@@ -167,7 +168,8 @@ async function readBytes(response: Response, maxBytes: number): Promise<Uint8Arr
   return Buffer.concat(chunks)
 }
 
-/** Returns undefined if the bytes do not decode to JSON, or decode to more than `maxBytes`. RFC 9110, 8.4. */
+/** Returns undefined if the bytes do not decode to JSON, or decode to more than `maxBytes`, or are
+ * nested too deeply. RFC 9110, 8.4. */
 export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
   const codings = codingsIn(contentEncoding)
   if (codings.length > MAX_CODINGS || !codings.every(isReadableCoding)) return undefined
@@ -175,7 +177,7 @@ export function parseJson(bytes: Uint8Array, contentEncoding: string | null, max
     const decoded = codings
       .reverse()
       .reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)
-    return JSON.parse(new TextDecoder().decode(decoded))
+    return parsedJson(new TextDecoder().decode(decoded))
   } catch {
     return undefined // bytes that do not decode or parse are not JSON, whatever the headers say
   }

@@ -10,9 +10,9 @@
  * 4. in one transaction, make the account, its repository and its first session, and delete the ceremony.
  */
 import { DAY_MILLIS } from '../../../base/durations.ts'
+import { isDeeperThan } from '../../../base/json-depth.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, internalError, invalidClaim, Refusal } from '../../../http/errors.ts'
-import { isDeeperThan } from '../../../http/json-depth.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { personsLanguage } from '../../../http/page-language.ts'
 import type { Context } from '../../../platform/context.ts'
