@@ -19,14 +19,29 @@ import {
 } from './client-metadata.ts'
 import { isLoopbackHost, isPublicHost } from './redirect-uris.ts'
 import { isBoundedScope, MAX_SCOPE_CHARS, MAX_SCOPES } from './scopes.ts'
+import { hasLongHost } from './url-host.ts'
 
 /** The client that a loopback id describes. */
 export function loopbackClient(clientId: string): ClientOutcome {
-  if (!isOAuthClientIdLoopback(clientId)) return { ok: false, reason: 'not a loopback client id' }
+  const redirectUris = new URLSearchParams(clientId.slice(clientId.indexOf('?') + 1)).getAll('redirect_uri')
+  if (redirectUris.some(hasLongHost) || !isLoopbackId(clientId))
+    return { ok: false, reason: 'not a loopback client id' }
   try {
     return validateClient(clientId, atprotoLoopbackClientMetadata(clientId), null)
   } catch {
     return { ok: false, reason: 'a loopback client id requires the scope atproto' }
+  }
+}
+
+const isLoopbackId = (clientId: string): boolean => withoutFault(() => isOAuthClientIdLoopback(clientId)) ?? false
+
+/** The schemas throw a `TypeError` for what cannot be parsed as a URL. Returns null then. */
+function withoutFault<T>(check: () => T): T | null {
+  try {
+    return check()
+  } catch (error) {
+    if (error instanceof TypeError) return null
+    throw error
   }
 }
 
@@ -38,7 +53,8 @@ export function clientDocumentUrl(clientId: string): URL | null {
   if (
     clientId.length > MAX_CLIENT_ID_CHARS ||
     !clientId.startsWith('https://') ||
-    !oauthClientIdDiscoverableSchema.safeParse(clientId).success
+    hasLongHost(clientId) ||
+    !withoutFault(() => oauthClientIdDiscoverableSchema.safeParse(clientId))?.success
   )
     return null
   const url = new URL(clientId)
@@ -170,25 +186,29 @@ function isParent(clientUri: string, url: URL | null): boolean {
 /** The schema takes up to 50 µs for each value, and a document of 64 KiB may hold 20,000. */
 const MAX_VALUES = 1000
 
-/** Whether a document has at most this many values, those inside of lists and objects included. */
-function isBounded(document: unknown): boolean {
+/** Why a document is too costly to check, those values included that are inside of lists and objects; null if not. */
+function excessOf(document: unknown): string | null {
+  const tooMany = `the document has more than ${MAX_VALUES} values`
   const left = [document]
   for (let count = 0; count < MAX_VALUES; count++) {
-    if (left.length === 0) return true
+    if (left.length === 0) return null
     const value = left.pop()
+    if (typeof value === 'string' && hasLongHost(value)) return 'the document has a URI whose host is too long'
     if (typeof value !== 'object' || value === null) continue
     const members = Object.values(value)
-    if (members.length > MAX_VALUES) return false
+    if (members.length > MAX_VALUES) return tooMany
     left.push(...members)
   }
-  return left.length === 0
+  return left.length === 0 ? null : tooMany
 }
 
 function validateClient(clientId: string, document: unknown, url: URL | null): ClientOutcome {
-  if (!isBounded(document)) return { ok: false, reason: `the document has more than ${MAX_VALUES} values` }
+  const excess = excessOf(document)
+  if (excess !== null) return { ok: false, reason: excess }
   const foreign = foreignFields.find((field) => typeof document === 'object' && document !== null && field in document)
   if (foreign !== undefined) return { ok: false, reason: `${foreign} is not supported` }
-  const parsed = oauthClientMetadataSchema.safeParse(document)
+  const parsed = withoutFault(() => oauthClientMetadataSchema.safeParse(document))
+  if (parsed === null) return { ok: false, reason: 'the document has a URI that is not valid' }
   if (!parsed.success) {
     const [issue] = parsed.error.issues
     return { ok: false, reason: `${issue?.path.join('.') || 'the document'}: ${issue?.message ?? 'not valid'}` }

@@ -13,6 +13,7 @@ import { BoundedCache } from '../base/bounded-cache.ts'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'
+import { hasLongHost } from './url-host.ts'
 
 /** The bounds that the network uses: a proof is valid for 10 s, and either clock may be off by 180 s. */
 const TOLERANCE_SECS = 180
@@ -127,6 +128,7 @@ async function proofKey(encoded: string): Promise<ProofKey | string> {
 /** RFC 9449, 4.3 (9): equal after normalisation, without query and fragment. */
 function isSameResource(htu: string, url: string): boolean {
   if (htu === url) return true
+  if (hasLongHost(htu)) return false
   const claimed = URL.parse(htu)
   const asked = URL.parse(url)
   if (!claimed || !asked || !/^https?:$/.test(claimed.protocol) || claimed.username !== '' || claimed.password !== '')

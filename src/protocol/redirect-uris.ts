@@ -1,5 +1,6 @@
 /** Redirect URIs: where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", "Clients". */
 import { isIpAddress } from './ip-address.ts'
+import { hasLongHost } from './url-host.ts'
 
 export const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' || hostname === '[::1]'
 
@@ -15,6 +16,7 @@ export function isPublicHost(hostname: string): boolean {
  */
 export function isRegistered(redirectUri: string, registered: readonly string[]): boolean {
   if (registered.includes(redirectUri)) return true
+  if (hasLongHost(redirectUri)) return false
   const asked = URL.parse(redirectUri)
   if (asked === null) return false
   asked.port = ''

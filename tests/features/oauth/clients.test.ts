@@ -53,7 +53,37 @@ const client = (assertion: { key: Key; kid: string } | null = { key, kid: 'one' 
 const refusal = (error: string) => ({ status: 400, body: { error } })
 const fetched = (file: string) => web.requests.filter((place) => place.endsWith(`/${number}/${file}`)).length
 
+/** Combining marks: a parser of URLs puts them in order, which takes the square of their number. */
+const longHost = `https://a${'\u0301\u0323'.repeat(300)}.test/`
+
+describe('a client', () => {
+  test.each(['https://[', longHost])('whose id is %j, or names it, is refused', async (uri) => {
+    const loopback = (given: string) =>
+      `http://localhost/?${new URLSearchParams({ scope: 'atproto', redirect_uri: given })}`
+    for (const id of [`${uri}x`, loopback(uri), loopback(uri.replace('https:', 'http:'))])
+      expect(await new OAuthClient(pds, id).push()).toMatchObject(refusal('invalid_client'))
+    expect(await client(null).push({ client_id: clientId, redirect_uri: uri })).toMatchObject({ status: 400 })
+  })
+})
+
 describe('a document', () => {
+  test.each(['https://[', longHost])('with the URI %j is refused', async (uri) => {
+    const members: Record<string, unknown>[] = [
+      { redirect_uris: [uri] },
+      { redirect_uris: [REDIRECT, uri] },
+      { client_uri: uri },
+      { policy_uri: uri },
+      { jwks_uri: uri },
+      { jwks_uri: undefined, jwks: { keys: [{ ...key.jwk, kid: 'one', x5u: uri }] } },
+    ]
+    const good = published
+    for (const member of members) {
+      published = { ...good, ...member }
+      expect([member, await client().push()]).toMatchObject([member, refusal('invalid_client')])
+      pds.clock.advance({ secs: 61 })
+    }
+  })
+
   test('that is nested deeper than 256 levels is refused', async () => {
     const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
     published.nested = nested(300)
