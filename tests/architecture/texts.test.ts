@@ -221,3 +221,15 @@ test('the texts of mails stand in tables', () => {
   )
   expect(faults).toEqual([])
 })
+
+test('messages that pages rephrase are messages of refusals', () => {
+  const path = 'features/access/page-parts/faults.ts'
+  const { text } = sources.find((source) => source.path === path)!
+  const rows = /const byMessage[^=]*= \[\n([^]*?)\n\]/.exec(text)![1]!
+  const starts = [...rows.matchAll(/^ {2}\[(['"])(.+?)\1, /gm)].map(([, , start]) => start!)
+  const others = sources.filter((source) => source.path !== path).map((source) => source.text)
+  expect(starts.length).toBeGreaterThan(50)
+  const isMessage = (start: string) =>
+    others.some((other) => ["'", '`', '"'].some((quote) => other.includes(quote + start)))
+  expect(starts.filter((start) => !isMessage(start))).toEqual([])
+})

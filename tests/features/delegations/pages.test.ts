@@ -83,6 +83,9 @@ test('a refused form says what is wrong, and keeps what was typed', async () => 
     for (const value of Object.values(fields)) expect(body).toContain(`value="${value}"`)
   }
   expect((await send(browser, 'accept', { id: 'dlg_unknown' })).body).toContain('This invitation is no longer open.')
+  const invitation = { delegate: bob.handle, preset: 'post' }
+  expect((await send(browser, 'invite', invitation)).status).toBe(303)
+  expect((await send(browser, 'invite', invitation)).body).toContain('This account already acts for yours')
 })
 
 test('a form counts only with the token of the page, from our own site, for an account that is signed in', async () => {

@@ -194,7 +194,7 @@ test('a person sees which keys go, keeps one that the old server claims, and sig
   const code = await lastCode(old, from.email)
   await stale.getByLabel('Code from the email').fill(code)
   await stale.getByRole('button', { name: 'Change my identity' }).click()
-  expect(await stale.getByRole('alert').innerText()).toContain('look at its keys again')
+  expect(await stale.getByRole('alert').innerText()).toContain('review its keys again')
   await look(stale, 'keys-shown-again')
   await page.getByLabel('Code from the email').fill(code)
   await page.getByRole('button', { name: 'Change my identity' }).click()

@@ -75,10 +75,10 @@ test.each([
   [
     'a picture with scripts',
     Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>'),
-    'is no PNG',
+    'is not a PNG',
   ],
   ['a file that is too large', Buffer.concat([PNG, Buffer.alloc(100 * 1024)]), 'more than 102400 bytes'],
-  ['an empty file', Buffer.alloc(0), 'is no PNG'],
+  ['an empty file', Buffer.alloc(0), 'is not a PNG'],
 ])('the server does not start with %s as its logo', async (_, bytes, message) => {
   const started = startPds({ brand: { logoFile: picture(bytes) } })
   expect(await started.then(String, String)).toContain(message)

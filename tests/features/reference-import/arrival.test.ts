@@ -304,6 +304,6 @@ test('the old rotation key changes identities: a handle can be changed', async (
 test('a move that has ended is not repeated', async () => {
   await pds.stop()
   const { code, lines } = await move()
-  expect([code, lines.join('\n')]).toEqual([1, expect.stringContaining('has moved in already')])
+  expect([code, lines.join('\n')]).toEqual([1, expect.stringContaining('has already moved in')])
   await pds.restart()
 })

@@ -213,11 +213,14 @@ test('folders with files of others, and paths that units read differently, are r
   mkdirSync(join(srv, 'shared'))
   writeFileSync(join(srv, 'shared/photo'), '')
   const wrong: [string[], string][] = [
-    [['--data', '/srv/shared', '--backups', 'none'], '/srv/shared has files of others'],
-    [['--data', '/srv/own', '--backups', '/srv/shared'], '/srv/shared has files of others'],
-    [['--data', '/srv/two words', '--backups', 'none'], '"/srv/two words" cannot be in a service of systemd'],
-    [['--data', '/srv/own\nExecStartPre=/bin/true', '--backups', 'none'], '\\nExecStartPre=/bin/true" cannot be in'],
-    [['--data', '/srv/own', '--backups', 'none', '--config', '/etc/$(id).env'], '"/etc/$(id).env" cannot be in'],
+    [['--data', '/srv/shared', '--backups', 'none'], '/srv/shared has files of other users'],
+    [['--data', '/srv/own', '--backups', '/srv/shared'], '/srv/shared has files of other users'],
+    [['--data', '/srv/two words', '--backups', 'none'], '"/srv/two words" cannot be part of a systemd unit'],
+    [
+      ['--data', '/srv/own\nExecStartPre=/bin/true', '--backups', 'none'],
+      '\\nExecStartPre=/bin/true" cannot be part of',
+    ],
+    [['--data', '/srv/own', '--backups', 'none', '--config', '/etc/$(id).env'], '"/etc/$(id).env" cannot be part of'],
     [['--data', '/root', '--backups', 'none'], '/root is in a folder that the service cannot read'],
   ]
   for (const [places, said] of wrong)

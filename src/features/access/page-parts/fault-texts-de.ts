@@ -7,11 +7,8 @@ export const faultGerman = {
   handleWord: 'Dieses Handle enthält ein Wort, das hier nicht erlaubt ist. Bitte wähle ein anderes.',
   handleDots: 'Unter unserer Domain besteht ein Handle aus Buchstaben, Ziffern und Bindestrichen, ohne Punkte.',
   handleShort: 'Dieses Handle ist zu kurz. Bitte verwende mindestens drei Zeichen.',
-  handleLong: 'Dieses Handle ist zu lang. Bitte wähle ein kürzeres.',
   handleReserved: 'Dieses Handle ist reserviert. Bitte wähle ein anderes.',
   handleTaken: 'Dieses Handle ist schon vergeben. Bitte wähle ein anderes.',
-  handleOrEmailTaken:
-    'Dieses Handle oder diese E-Mail-Adresse ist schon vergeben. Bitte wähle ein anderes Handle, oder melde dich an, wenn du ein Konto hast.',
   handleOwnDomain:
     'Ein neues Konto bekommt ein Handle unter unserer eigenen Domain. Sobald du ein Konto hast, kannst du zu deiner eigenen Domain wechseln.',
   handleUnresolved:

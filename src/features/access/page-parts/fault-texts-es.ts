@@ -6,11 +6,8 @@ export const faultSpanish = {
   handleWord: 'Este nombre de usuario contiene una palabra que aquí no está permitida. Elige otro.',
   handleDots: 'En nuestro dominio, un nombre de usuario se compone de letras, cifras y guiones, sin puntos.',
   handleShort: 'Este nombre de usuario es demasiado corto. Usa al menos tres caracteres.',
-  handleLong: 'Este nombre de usuario es demasiado largo. Elige uno más corto.',
   handleReserved: 'Este nombre de usuario está reservado. Elige otro.',
   handleTaken: 'Este nombre de usuario ya está en uso. Elige otro.',
-  handleOrEmailTaken:
-    'Este nombre de usuario o este correo electrónico ya está en uso. Elige otro nombre de usuario, o inicia sesión si tienes una cuenta.',
   handleOwnDomain:
     'Una cuenta nueva recibe un nombre de usuario en nuestro propio dominio. Cuando tengas una cuenta, podrás cambiar a tu propio dominio.',
   handleUnresolved:

@@ -7,11 +7,8 @@ export const faultFrench = {
   handleWord: 'Ce pseudo contient un mot qui n’est pas autorisé ici. Veuillez en choisir un autre.',
   handleDots: 'Sous notre domaine, un pseudo se compose de lettres, de chiffres et de traits d’union, sans points.',
   handleShort: 'Ce pseudo est trop court. Veuillez utiliser au moins trois caractères.',
-  handleLong: 'Ce pseudo est trop long. Veuillez en choisir un plus court.',
   handleReserved: 'Ce pseudo est réservé. Veuillez en choisir un autre.',
   handleTaken: 'Ce pseudo est déjà pris. Veuillez en choisir un autre.',
-  handleOrEmailTaken:
-    'Ce pseudo ou cette adresse e-mail est déjà pris. Veuillez choisir un autre pseudo, ou vous connecter si vous avez un compte.',
   handleOwnDomain:
     'Un nouveau compte reçoit un pseudo sous notre propre domaine. Une fois le compte créé, vous pourrez passer à votre propre domaine.',
   handleUnresolved:

@@ -5,11 +5,8 @@ export const faultBrazilian = {
   handleWord: 'Este nome de usuário contém uma palavra que não é permitida aqui. Escolha outro.',
   handleDots: 'No nosso domínio, um nome de usuário é composto de letras, números e hifens, sem pontos.',
   handleShort: 'Este nome de usuário é curto demais. Use pelo menos três caracteres.',
-  handleLong: 'Este nome de usuário é longo demais. Escolha um mais curto.',
   handleReserved: 'Este nome de usuário está reservado. Escolha outro.',
   handleTaken: 'Este nome de usuário já está em uso. Escolha outro.',
-  handleOrEmailTaken:
-    'Este nome de usuário ou este e-mail já está em uso. Escolha outro nome de usuário, ou entre se você já tem uma conta.',
   handleOwnDomain:
     'Uma conta nova recebe um nome de usuário no nosso próprio domínio. Depois de criar a conta, você pode mudar para seu próprio domínio.',
   handleUnresolved:

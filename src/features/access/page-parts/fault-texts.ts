@@ -10,11 +10,8 @@ export const faultTexts = textTable(
     handleWord: 'This handle contains a word that is not allowed here. Please choose another one.',
     handleDots: 'Under our domain, a handle consists of letters, digits and hyphens, without dots.',
     handleShort: 'This handle is too short. Please use at least three characters.',
-    handleLong: 'This handle is too long. Please choose a shorter one.',
     handleReserved: 'This handle is reserved. Please choose another one.',
     handleTaken: 'This handle is already taken. Please choose another one.',
-    handleOrEmailTaken:
-      'This handle or this email address is already taken. Please choose another handle, or sign in if you have an account.',
     handleOwnDomain:
       'A new account gets a handle under our own domain. Once you have an account, you can change to your own domain.',
     handleUnresolved:

@@ -32,10 +32,8 @@ const byMessage: readonly Row[] = [
   ['Inappropriate language', 'handle', faultTexts.handleWord],
   ['Invalid characters in handle', 'handle', faultTexts.handleDots],
   ['Handle too short', 'handle', faultTexts.handleShort],
-  ['Handle too long', 'handle', faultTexts.handleLong],
   ['Reserved handle', 'handle', faultTexts.handleReserved],
   ['Handle already taken', 'handle', faultTexts.handleTaken],
-  ['Handle or email already taken', 'handle', faultTexts.handleOrEmailTaken],
   ['Not a supported handle domain', 'handle', faultTexts.handleOwnDomain],
   ['External handle did not resolve', 'handle', faultTexts.handleUnresolved],
   ['DID is not properly configured', 'handle', faultTexts.handleNotInDocument],
@@ -69,7 +67,7 @@ const byMessage: readonly Row[] = [
   ['The account has reached the maximum number of app passwords', null, faultTexts.appPasswordsFull],
   ['delegate must be the handle', 'delegate', faultTexts.delegateUnknown],
   ['delegate must be another', 'delegate', faultTexts.delegateSelf],
-  ['delegate acts for', 'delegate', faultTexts.delegateKnown],
+  ['delegate already acts for', 'delegate', faultTexts.delegateKnown],
   ['An account can have', null, faultTexts.delegatesFull],
   ['No such delegation', null, faultTexts.invitationOver],
   ['expiresAt must be', 'ends', faultTexts.endPassed],
@@ -94,7 +92,7 @@ const byMessage: readonly Row[] = [
   ['Too many wrong codes', null, faultTexts.tooManyCodes],
   ['The form is malformed or incomplete', 'file', faultTexts.uploadBroken],
   ['The form has more than one file', 'file', faultTexts.uploadTwice],
-  ['The archive is that of', 'file', faultTexts.archiveForeign],
+  ['The archive belongs to', 'file', faultTexts.archiveForeign],
   ['Too many failed logins', null, faultTexts.tooManyMinute],
 ]
 
