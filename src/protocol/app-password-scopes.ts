@@ -84,7 +84,7 @@ export function appPasswordScope({
   const given = scope.split(' ').filter(Boolean)
   const known = new Set(parseScopes(given.join(' ')))
   for (const value of given) {
-    if (!known.has(value)) return { ok: false, message: `scope has a value that is not known: ${value}` }
+    if (!known.has(value)) return { ok: false, message: `scope has an unknown value: ${value}` }
     const fault = faultOfScope(value)
     if (fault !== null) return { ok: false, message: `scope has a value that ${fault}: ${value}` }
   }

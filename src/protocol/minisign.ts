@@ -48,17 +48,17 @@ export const minisignKeyText = (id: Uint8Array, publicKey: Uint8Array): string =
 export function verifyMinisign(text: string, { id, key }: MinisignKey, digest: Uint8Array): MinisignOutcome {
   const [untrusted = '', line = '', trusted = '', commentLine = '', ...rest] = text.replace(/\n$/, '').split(/\r?\n/)
   if (!untrusted.startsWith(UNTRUSTED) || !trusted.startsWith(TRUSTED) || rest.length > 0)
-    return { ok: false, fault: 'is not a signature of minisign' }
+    return { ok: false, fault: 'is not a minisign signature' }
   const bytes = parts(line, PREHASHED, KEY_ID_BYTES, SIGNATURE_BYTES)
   const ofComment = exactBase64(commentLine, SIGNATURE_BYTES)
-  if (bytes === null || ofComment === null) return { ok: false, fault: 'is not a signature of minisign' }
+  if (bytes === null || ofComment === null) return { ok: false, fault: 'is not a minisign signature' }
   const [signer, signature] = bytes
   if (!signer.equals(id)) return { ok: false, fault: 'was made with another key' }
   const comment = trusted.slice(TRUSTED.length)
   const isGenuine =
     verify(null, digest, key, signature) &&
     verify(null, Buffer.concat([signature, Buffer.from(comment)]), key, ofComment)
-  return isGenuine ? { ok: true, comment } : { ok: false, fault: 'does not fit the file' }
+  return isGenuine ? { ok: true, comment } : { ok: false, fault: 'does not match the file' }
 }
 
 /** Sign the BLAKE2b-512 `digest` of a file. Returns the text of its `.minisig` file. `comment` is one line. */

@@ -28,7 +28,7 @@ const postgresFaults: readonly [RegExp, (place: PostgresPlace, message: string) 
   [
     /^28...$/,
     ({ url, user }, message) => ({
-      what: `the database ${url} does not let "${user}" in (${message})`,
+      what: `the database ${url} refuses the user "${user}" (${message})`,
       remedy: 'check the user and the password in its address, and what pg_hba.conf allows',
     }),
   ],
@@ -36,7 +36,7 @@ const postgresFaults: readonly [RegExp, (place: PostgresPlace, message: string) 
     /^42501$/,
     ({ url, user, name }, message) => ({
       what: `the user "${user}" lacks rights in the database ${url} (${message})`,
-      remedy: `make it the owner, with ALTER DATABASE ${name} OWNER TO ${user}, and of the tables that are there`,
+      remedy: `make it the owner, with ALTER DATABASE ${name} OWNER TO ${user}, and of its tables`,
     }),
   ],
 ]
@@ -69,7 +69,7 @@ function explainPostgres(cause: unknown, message: string, url: string): Explaine
   if (!isLost(cause)) return null
   return {
     what: `no PostgreSQL answers at ${place.host} (${message})`,
-    remedy: 'check the address of the database, that PostgreSQL runs there, and that it may be reached from here',
+    remedy: 'check the address of the database, that PostgreSQL runs there, and that it can be reached from here',
   }
 }
 

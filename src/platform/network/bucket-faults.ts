@@ -60,5 +60,8 @@ export function explainBucket({ url, cause }: BucketUnavailable): Explained {
       what: `the bucket ${url} cannot be reached (${message})`,
       remedy: 'check blobs.s3_endpoint, and that the store runs',
     }
-  return { what: `what answers for the bucket ${url} is no such store (${message})`, remedy: 'check blobs.s3_endpoint' }
+  return {
+    what: `the server that answers for the bucket ${url} is not an S3 store (${message})`,
+    remedy: 'check blobs.s3_endpoint',
+  }
 }

@@ -52,7 +52,9 @@ test('a certificate that is near its end is told, even after it', async () => {
   await using pds = await startPds(mailed(), { publicUrl: `https://localhost:${web.port}` })
   await pass(pds)
   expect(told(pds)).toEqual([
-    expect.stringMatching(/^Alert: the certificate is near its end[^]*the certificate of localhost ended \d+ days ago/),
+    expect.stringMatching(
+      /^Alert: the certificate has not been renewed in time[^]*the certificate of localhost ended \d+ days ago/,
+    ),
   ])
 })
 
@@ -64,7 +66,7 @@ test('a certificate with a life of days is told near its own end only', async ()
   expect(pds.mails).toEqual([])
   await pass(pds, { secs: (4 * DAY_MILLIS) / 1000 })
   expect(told(pds)).toEqual([
-    expect.stringMatching(/^Alert: the certificate is near its end[^]*localhost is valid for 0 more days/),
+    expect.stringMatching(/^Alert: the certificate has not been renewed in time[^]*localhost is valid for 0 more days/),
   ])
 })
 
@@ -115,7 +117,7 @@ test('a directory that has not answered for ten minutes is told', async () => {
   await pass(pds, { secs: 500 })
   expect(pds.mails).toEqual([])
   await pass(pds, { secs: 300 })
-  expect(told(pds)).toEqual([expect.stringMatching(/^Alert: the PLC directory does not answer[^]*cannot be reached/)])
+  expect(told(pds)).toEqual([expect.stringMatching(/^Alert: the PLC directory does not respond[^]*cannot be reached/)])
 })
 
 test('a clock that is wrong is told', async () => {

@@ -729,7 +729,7 @@ test('operators are told of missing certificates, of those near their end, and w
   await at.runSweep('alerts')
   await at.runSteps()
   expect(at.mails.map(({ subject, text }) => `${subject} ${text}`)).toEqual([
-    expect.stringMatching(/the certificate is near its end[^]*valid for 12\.0 more days/),
+    expect.stringMatching(/the certificate has not been renewed in time[^]*valid for 12\.0 more days/),
   ])
   const metrics = await request(`${at.url}/metrics`)
   expect(metrics.body).toContain('certificates_served 1')

@@ -184,7 +184,7 @@ describe('a database that is not that of a server', () => {
         '/absent does not exist',
         "create it with CREATE DATABASE absent TEMPLATE template0 ENCODING 'UTF8'",
       ],
-      [at((url) => (url.username = 'stranger')), 'does not let "stranger" in', 'check the user and the password'],
+      [at((url) => (url.username = 'stranger')), 'refuses the user "stranger"', 'check the user and the password'],
       [own.replace('postgres@', 'weak@'), 'the user "weak" lacks rights in the database', 'make it the owner'],
       ['postgres://::::', 'the address of the database is malformed', 'postgres://user:password@host:port/database'],
     ]
@@ -373,7 +373,7 @@ describe('a blob that cannot be had', () => {
       return true
     }
     for (const said of [await verify(source, inBucket), await copy(source, ['--blobs', 's3://copies/moved'])])
-      expectSaid(said, `what answers for the bucket ${store} is no such store`, 'check blobs.s3_endpoint')
+      expectSaid(said, `the server that answers for the bucket ${store} is not an S3 store`, 'check blobs.s3_endpoint')
   })
 })
 

@@ -143,7 +143,7 @@ describe('a release that lies', () => {
   test('with a changed manifest is refused before anything is downloaded', async () => {
     const path = join(releases.folder, 'latest.json')
     writeFileSync(path, readFileSync(path, 'utf8').replace('0.2.0', '0.3.0'))
-    await refused('its signature does not fit the file')
+    await refused('its signature does not match the file')
     expect(releases.requests).not.toContain(EXECUTABLE)
   })
 
@@ -154,7 +154,7 @@ describe('a release that lies', () => {
 
   test('with another key that claims the same number is refused', async () => {
     releases.sign('latest.json', { ...freshKey(), id: releases.key.id })
-    await refused('its signature does not fit the file')
+    await refused('its signature does not match the file')
   })
 
   test('with the signature of another file or version is refused', async () => {
@@ -168,7 +168,7 @@ describe('a release that lies', () => {
     releases.answers = { 'latest.json.minisig': () => new Response('no', { status: 404 }) }
     await refused('status 404')
     releases.answers = { 'latest.json.minisig': () => new Response('signed, honestly\n') }
-    await refused('is not a signature of minisign')
+    await refused('is not a minisign signature')
   })
 
   test.each([

@@ -214,7 +214,7 @@ const accountEvents = {
     },
   },
   ownKeyInDoubt: {
-    message: 'key of the holder sent to the directory, which did not answer',
+    message: 'key of the holder sent to the directory, which did not respond',
     notice: {
       subject: texts.ownKeyInDoubtSubject,
       what: () => texts.ownKeyInDoubt,

@@ -61,7 +61,7 @@ export const transferRoutes = [
         const { transferId, deviceId, deviceToken } = acceptance
         return { transferId, status: 'accepted', deviceId, deviceToken }
       }
-      if (acceptance.fault === 'accepted already') throw conflict('A device has accepted this transfer')
+      if (acceptance.fault === 'already accepted') throw conflict('A device has accepted this transfer')
       throw invalidCode()
     },
   }),

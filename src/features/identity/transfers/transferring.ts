@@ -65,7 +65,7 @@ export async function beginTransfer(
 
 export type Acceptance =
   | { ok: true; transferId: string; deviceId: string; deviceToken: string }
-  | { ok: false; fault: 'no such code' | 'accepted already' }
+  | { ok: false; fault: 'no such code' | 'already accepted' }
 
 /** Accept the transfer with this code for a device. One code admits one device. */
 export function acceptTransfer(
@@ -78,7 +78,7 @@ export function acceptTransfer(
     const now = ctx.clock.now()
     const transfer = await findTransferByCode(tx, code)
     if (!transfer) return { ok: false, fault: 'no such code' }
-    if (transfer.status === 'accepted') return { ok: false, fault: 'accepted already' }
+    if (transfer.status === 'accepted') return { ok: false, fault: 'already accepted' }
     const status = await accountStatus(tx, transfer.did)
     if (isExpired(transfer, now)) await end(tx, transfer, 'expired', now)
     if (isExpired(transfer, now) || status === null || status === 'takendown')

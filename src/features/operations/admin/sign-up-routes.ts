@@ -83,7 +83,7 @@ async function change(call: Exchange, did: Did, actor: string, ref: string | nul
 async function undo(call: Exchange, who: Operator, window: Window, name: string, act: keyof typeof undoings) {
   const did = parseDid(name)
   const row = did && (await findSignUp(call.ctx.db, window, did))
-  if (!row) return { did: name, outcome: 'kept', why: 'it was not made within this time' }
+  if (!row) return { did: name, outcome: 'kept', why: 'it was not created in this period' }
   if (row.role !== null) return { did: name, outcome: 'kept', why: `it is ${row.role}` }
   // What it brought may be nowhere else.
   if (act === 'delete' && row.arrived === 1)

@@ -118,7 +118,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'certificate-ends',
-    title: 'the certificate is near its end',
+    title: 'the certificate has not been renewed in time',
     remedy: 'find out why it is not being renewed: without it, neither apps nor relays connect',
     everySecs: HOUR_SECS,
     holdsForSecs: 0,
@@ -149,7 +149,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'directory-silent',
-    title: 'the PLC directory does not answer',
+    title: 'the PLC directory does not respond',
     remedy: 'see whether its status page or other servers report it too, and allow outgoing https',
     everySecs: 5 * MINUTE_SECS,
     holdsForSecs: 10 * MINUTE_SECS,
@@ -189,7 +189,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'identity-misfit',
-    title: 'identities do not fit their accounts',
+    title: 'identities do not match their accounts',
     remedy: 'run "holdfast network --account" with each, which says what its holder has to do',
     everySecs: HOUR_SECS,
     holdsForSecs: DAY_SECS,
@@ -244,7 +244,7 @@ export const alerts: readonly Alert[] = [
   {
     name: 'refusals-burst',
     title: 'many requests are being refused',
-    remedy: 'read the log for the addresses; if they are those of a proxy, trusted_proxies lacks it',
+    remedy: 'read the log for the addresses; if they are those of a proxy, add it to trusted_proxies',
     ofNode: true,
     everySecs: MINUTE_SECS,
     holdsForSecs: 0,
