@@ -109,8 +109,8 @@ export class LogFollower {
   onClosing: () => Promise<void> = async () => {}
   /** Called when the last commit was made, before the log is emptied. Must not reject. */
   onLastCommit: () => Promise<void> = async () => {}
-  /** Called when the database is closed. */
-  onClosed: () => void = () => {}
+  /** Called when the database is closed. `isWhole`: its file has all commits that were noted, and no others. */
+  onClosed: (isWhole: boolean) => void = () => {}
 
   constructor(files: DatabaseFiles) {
     this.#files = files

@@ -36,7 +36,7 @@ import type { CommitBoard } from '../readers/commit-board.ts'
 import { onBehalf } from '../running/request-scope.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { FRAME_BYTES, LogFollower, type CommitGate, type LogPosition } from './log-follower.ts'
-import { Checkpointer, WriteAheadLog } from './wal.ts'
+import { Checkpointer, FlushFailed, WriteAheadLog } from './wal.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
 const MAX_GROUP = 512
@@ -204,13 +204,24 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       await follower?.onLastCommit()
       snapshots.close()
       reader.close()
-      writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
+      const isWhole = emptyLog(writer) && !queue.hasUnflushed
       writer.close()
       queue.log.close()
       await queue.files.close()
-      follower?.onClosed()
+      follower?.onClosed(isWhole)
       queue.unfollow()
     },
+  }
+}
+
+/** Copy the whole log into the file of the database. Returns false if the disk does not let it: the log stays then. */
+function emptyLog({ connection }: Prepared): boolean {
+  try {
+    connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    return true
+  } catch (error) {
+    if (isDiskFault(error)) return false
+    throw error
   }
 }
 
@@ -516,8 +527,8 @@ class WriterQueue {
   readonly #unsettled: Promise<void>[] = []
   /** Transactions that have failed, possibly because of a commit that is still waiting for the gate. */
   readonly #failing = new Set<Waiting>()
-  /** Why nothing passes the gate any more. */
-  #end: { error: unknown } | null = null
+  /** Why no commit is acknowledged any more; `refusal` is for changes that begin later. */
+  #end: { error: unknown; refusal?: Error } | null = null
   #isClosed = false
   #isLogLong = false
   #isLogFull = false
@@ -548,8 +559,8 @@ class WriterQueue {
   }
 
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const refusal = this.follower?.gate?.refusal ?? this.#end
-    if (refusal) return Promise.reject(refusal.error)
+    const refusal = this.follower?.gate?.refusal?.error ?? this.#end?.refusal ?? this.#end?.error
+    if (refusal) return Promise.reject(refusal as Error)
     if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('the database is closed'))
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
@@ -620,6 +631,8 @@ class WriterQueue {
 
   /** Without a gate, call it only while no commit is being flushed. */
   #enterSnapshot(): Snapshot {
+    // The newest state is not the one that readers see.
+    if (this.shown === null && this.#end !== null) throw this.#end.refusal ?? this.#end.error
     if (this.shown === null) return this.snapshots.enter(this.version)
     this.shown.users++
     return this.shown
@@ -645,6 +658,11 @@ class WriterQueue {
     this.#beginnings.clear()
   }
 
+  /** Whether there are commits that were refused because the log could not be flushed. */
+  get hasUnflushed(): boolean {
+    return this.#end?.error instanceof FlushFailed
+  }
+
   /** Waits for all that was entered before. */
   async rest(): Promise<void> {
     await this.#groups.idle()
@@ -661,10 +679,13 @@ class WriterQueue {
 
   async #nextGroup(): Promise<boolean> {
     while (this.#unsettled.length >= (this.follower?.gate ? MAX_UNSETTLED : 1)) await this.#unsettled[0]
-    if (this.#end !== null) for (const { reject } of this.#waiting.splice(0)) reject(this.#end.error)
+    if (this.#end !== null) {
+      for (const { reject } of this.#waiting.splice(0)) reject(this.#end.refusal ?? this.#end.error)
+      return false
+    }
     if (this.#waiting.length > 0) await this.#group()
     // A failed checkpoint is repeated later; it must not block the transactions that wait.
-    await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
+    if (this.#end === null) await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
     return this.#waiting.length > 0
   }
 
@@ -749,10 +770,11 @@ class WriterQueue {
   }
 
   #noteFault(error: unknown): void {
-    if (isDiskFault(error)) this.fault = { error, at: performance.now() }
+    if (error instanceof FlushFailed) this.fault = { error: error.refusal, at: performance.now() }
+    else if (isDiskFault(error)) this.fault = { error, at: performance.now() }
   }
 
-  /** Readers see the state before until the commit is on the disk. */
+  /** Readers see the state before until the commit is on the disk, and for good if it cannot be flushed. */
   async #commit(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.reader.pin()
@@ -762,11 +784,17 @@ class WriterQueue {
       this.board?.begin()
       this.writer.command('COMMIT')
       await this.log.sync()
+    } catch (error) {
+      // Nothing may build on it: the changes that wait, and all later ones, are refused.
+      if (error instanceof FlushFailed) this.#end = { error, refusal: error.refusal }
+      throw error
     } finally {
-      this.reader.renew()
-      this.reader.unpin()
+      if (this.#end === null) {
+        this.reader.renew()
+        this.reader.unpin()
+        this.board?.settle()
+      }
       this.#flushing = null
-      this.board?.settle()
       resolve()
     }
   }

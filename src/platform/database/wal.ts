@@ -8,8 +8,22 @@
  */
 import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
+import { storageFaultOf } from '../files/storage-faults.ts'
+import { DatabaseUnavailable } from './database.ts'
 
 const flush = promisify(fdatasync)
+
+/** The log could not be flushed. Only the next start shows whether what was written to it last is on the disk. */
+export class FlushFailed extends DatabaseUnavailable {
+  /** What becomes of changes that begin later. */
+  readonly refusal: DatabaseUnavailable
+
+  constructor(cause: unknown) {
+    const fault = storageFaultOf(cause) ?? 'the log of the database cannot be flushed'
+    super(`${fault}; the change may still take effect`, { cause })
+    this.refusal = new DatabaseUnavailable(`${fault}: the server needs a restart`, { cause })
+  }
+}
 
 /** The log file is extended by this much, room for a dozen single-record commits. */
 const STEP_BYTES = 512 * 1024
@@ -17,14 +31,14 @@ const zeros = new Uint8Array(STEP_BYTES)
 
 export class WriteAheadLog {
   #descriptor: number | null = null
-  #fault: unknown = null
+  #fault: Error | null = null
   /** Size of the file after it was last extended. */
   #endBytes = 0
 
   constructor(readonly databasePath: string) {}
 
   /**
-   * Resolves when everything written to the log is on the disk. Once it has failed, it throws the same error for ever.
+   * Resolves when everything written to the log is on the disk. Throws `FlushFailed`, and then the same error for ever.
    */
   async sync(): Promise<void> {
     // A disk that has lost a write may report success the next time.
@@ -32,8 +46,7 @@ export class WriteAheadLog {
     try {
       await flush((this.#descriptor ??= openSync(`${this.databasePath}-wal`, 'r+')))
     } catch (error) {
-      this.#fault = error
-      throw error
+      throw (this.#fault = new FlushFailed(error))
     }
   }
 

@@ -146,7 +146,7 @@ for (const promise of ['async', 'sync'] as const)
       await isSent(server, promise)
       full.fill()
       server.signal('SIGTERM')
-      await server.exited
+      expect(await server.exited, server.output()).toBe(0)
     }
     const found = await restored(place, alice)
     expect([...acknowledged].filter((rkey) => !found.has(rkey))).toEqual([])

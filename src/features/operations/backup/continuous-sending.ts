@@ -483,7 +483,7 @@ export class ContinuousSending implements CommitGate {
     follower.onCommit = () => this.#soon()
     follower.onClosing = () => this.#finish()
     follower.onLastCommit = () => this.#keepLast()
-    follower.onClosed = () => this.#noteClosed()
+    follower.onClosed = (isWhole) => this.#noteClosed(isWhole)
   }
 
   /** Seal what was committed, within half of the lag. */
@@ -867,6 +867,8 @@ export class ContinuousSending implements CommitGate {
     this.#seal()
     await this.#sealing
     await this.#base
+    // If nothing can be committed, a chain would have nothing to begin with.
+    await this.following.settle()
     // Pause longer each time: if the destination is slower than the writes, chain after chain breaks, and each needs a
     // base.
     if (this.#brokenChains > 1)
@@ -1136,14 +1138,14 @@ export class ContinuousSending implements CommitGate {
   }
 
   /** The chain has all that is in the file, unless something changes it. After a gap, the next start begins another. */
-  #noteClosed(): void {
+  #noteClosed(isWhole: boolean): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     const follower = this.#follower
     const state = this.#state
     this.#follower = null
     if (follower === null || state === null) return
     try {
-      this.#spool.saveNow({ ...state, closed: this.#hasGap ? null : fileMark(this.#path) })
+      this.#spool.saveNow({ ...state, closed: isWhole && !this.#hasGap ? fileMark(this.#path) : null })
     } catch (error) {
       // The state before is still there.
       this.ctx.log.error('could not record where the continuous backup ended', { error })
