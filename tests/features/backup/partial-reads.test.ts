@@ -52,7 +52,8 @@ function halve(bucket: BucketHost, part: string, times: number, also?: typeof bu
     if (count >= times) return false
     seen.set(key, count + 1)
     const whole = bucket.read(key)
-    response.writeHead(200, { etag: '"tag-of-the-whole"' }).end(whole.subarray(0, whole.length / 2))
+    const tag = new Bun.CryptoHasher('md5').update(whole).digest('hex')
+    response.writeHead(200, { etag: `"${tag}"` }).end(whole.subarray(0, whole.length / 2))
     halved++
     return true
   }
@@ -114,7 +115,7 @@ test('with sync, a server that finds more than it has noted reads it again if it
   expect(chains(bucket)).toHaveLength(1)
 })
 
-test('a lease that is read in part is not replaced', async () => {
+test('a lease that is read in part, however often, is not replaced', async () => {
   await using bucket = await startBucket()
   const { start } = await kept(bucket, { SERVICE_BACKUP_TAKEOVER_SECS: '3' })
   await using server = await start()
@@ -125,9 +126,9 @@ test('a lease that is read in part is not replaced', async () => {
   const own = JSON.parse(Buffer.from(bucket.read(key)).toString()) as Record<string, unknown>
   const others = Buffer.from(JSON.stringify({ ...own, holder: crypto.randomUUID(), epoch: 100 }))
   await bucket.write(key, others)
-  const halved = halve(bucket, '/lease', 1)
+  const halved = halve(bucket, '/lease', 8)
   await server.exited
-  expect(halved()).toBe(1)
+  expect(halved()).toBe(8)
   expect(Buffer.from(bucket.read(key)).equals(others)).toBe(true)
   expect(server.output()).toContain('continues this server')
 })

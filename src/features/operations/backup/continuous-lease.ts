@@ -235,11 +235,21 @@ export class Lease {
     const { archive } = this.place
     const found = await archive.tagged(LEASE)
     if (found !== null && recordOf(found.content) !== null) return null
-    // A valid one may have been read in part only.
+    // However often it is read in part, it may be another machine's.
+    if (found !== null && this.#mayBeginOthers(found.content))
+      throw new Error(`${LEASE} is damaged, or was read in part: delete it, unless another machine serves`)
     const again = await archive.tagged(LEASE)
     if (again?.tag !== found?.tag || (again !== null && !Buffer.from(again.content).equals(found!.content)))
       throw new Error(`${LEASE} was read only in part`)
     return archive.swap(LEASE, content, found?.tag ?? null)
+  }
+
+  /** Whether these bytes may be the first ones of a lease that another process has written. */
+  #mayBeginOthers(bytes: Uint8Array): boolean {
+    const { holder, run } = this.record
+    const text = Buffer.from(bytes).toString()
+    const own = JSON.stringify({ holder, run }).slice(0, -1)
+    return text.startsWith(START) ? !text.startsWith(own) : START.startsWith(text)
   }
 
   /** The lease may have changed because an earlier renewal of ours succeeded and its response was lost. */
@@ -278,4 +288,8 @@ export class LeaseWatch {
   }
 }
 
-const encode = (record: LeaseRecord): Uint8Array => Buffer.from(JSON.stringify(record))
+/** How every lease begins. */
+const START = '{"holder":"'
+/** `holder` and `run` come first: they tell whose it is if the rest is missing. */
+const encode = ({ holder, run, ...rest }: LeaseRecord): Uint8Array =>
+  Buffer.from(JSON.stringify({ holder, run, ...rest }))
