@@ -2,12 +2,15 @@
  * What the promises of the continuous backup cost: createRecord at 1 and at 64 clients, without a continuous backup,
  * with `async` and with `sync`, to a folder, and to a store that takes 25 ms for each object.
  *
- *     bun tests/bench/backup-promises.ts [--seconds 4] [--rounds 2] [--millis 25] [--only async,none]
+ *     bun tests/bench/backup-promises.ts [--seconds 4] [--rounds 5] [--millis 25] [--clients 1,64]
+ *       [--only 'none,async folder'] [--threads]
  *
  * Linux only. The server runs from its source in a process of its own; clients and store are threads of this one.
- * Rounds alternate between the variants, and the best of each counts. Processor time is that of the server.
+ * The variants take turns, in the opposite order every other round. Figures are medians, with the least and the most.
+ * Each is also compared with the first variant in the same round. Processor time is that of all threads of the server.
+ * `--threads` tells which had it, and the bytes that the server had written.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
@@ -19,13 +22,18 @@ import { until } from '../support/until.ts'
 const { values: options } = parseArgs({
   options: {
     seconds: { type: 'string', default: '4' },
-    rounds: { type: 'string', default: '2' },
+    rounds: { type: 'string', default: '5' },
     millis: { type: 'string', default: '25' },
+    clients: { type: 'string', default: '1,64' },
+    threads: { type: 'boolean', default: false },
+    'warm-up': { type: 'string', default: '8' },
     only: { type: 'string', default: 'none,async folder,sync folder,async store,sync store' },
   },
 })
 const SECONDS = Number(options.seconds)
-const CLIENTS = 64
+const WARM_UP_SECONDS = Number(options['warm-up'])
+const CLIENTS = options.clients.split(',').map(Number)
+const MOST_CLIENTS = Math.max(...CLIENTS)
 
 /** Objects that the store was sent. */
 const stored = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -46,12 +54,24 @@ async function post<T>(url: string, method: string, body: unknown, token?: strin
   return (await response.json()) as T
 }
 
+interface Found {
+  rate: number
+  /** For each write. */
+  processorMicros: number
+  /** For each second. */
+  objects: number
+  writtenKilobytes: number
+  /** Processor time for each write of the threads of one name, in microseconds. */
+  threads: Map<string, number>
+}
+
 interface Variant {
   name: string
   url: string
   pid: number
   accounts: { did: string; accessJwt: string }[]
-  best: Record<number, { rate: number; processorMicros: number; objects: number }>
+  /** By the number of clients, one for each round. */
+  found: Map<number, Found[]>
   stop(): Promise<void>
 }
 
@@ -80,7 +100,7 @@ async function start(name: string): Promise<Variant> {
   const url = `http://localhost:${port}`
   await until(async () => (await fetch(`${url}/xrpc/_health`).catch(() => null))?.ok === true)
   const accounts = await Promise.all(
-    Array.from({ length: CLIENTS }, (_, i) =>
+    Array.from({ length: MOST_CLIENTS }, (_, i) =>
       post<Variant['accounts'][number]>(url, 'com.atproto.server.createAccount', {
         handle: `writer${i}.test`,
         email: `writer${i}@example.com`,
@@ -100,7 +120,7 @@ async function start(name: string): Promise<Variant> {
     url,
     pid: child.pid,
     accounts,
-    best: {},
+    found: new Map(),
     async stop() {
       child.kill('SIGKILL')
       await child.exited
@@ -118,6 +138,24 @@ function processorMicros(pid: number): number {
   return (user + system) * MICROS_PER_TICK
 }
 
+function threadMicros(pid: number): Map<string, number> {
+  const found = new Map<string, number>()
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const textOf = (name: string) => readFileSync(`/proc/${pid}/task/${thread}/${name}`, 'utf8')
+    const name =
+      Number(thread) === pid
+        ? 'main thread'
+        : textOf('comm')
+            .trim()
+            .replace(/ ?\d+$/, '')
+    found.set(name, (found.get(name) ?? 0) + Number(textOf('schedstat').split(' ')[0]) / 1000)
+  }
+  return found
+}
+
+const writtenBytes = (pid: number): number =>
+  Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0)
+
 async function measure(variant: Variant, clients: number, seconds: number): Promise<void> {
   const { url, pid, accounts } = variant
   const record = {
@@ -126,8 +164,12 @@ async function measure(variant: Variant, clients: number, seconds: number): Prom
     createdAt: new Date().toISOString(),
   }
   let writes = 0
-  const storedBefore = stored[0]!
-  const before = processorMicros(pid)
+  const before = {
+    stored: stored[0]!,
+    micros: processorMicros(pid),
+    bytes: writtenBytes(pid),
+    threads: threadMicros(pid),
+  }
   const since = performance.now()
   const end = since + seconds * 1000
   await Promise.all(
@@ -139,28 +181,75 @@ async function measure(variant: Variant, clients: number, seconds: number): Prom
   const passed = (performance.now() - since) / 1000
   const found = {
     rate: writes / passed,
-    processorMicros: (processorMicros(pid) - before) / writes,
-    objects: (stored[0]! - storedBefore) / passed,
+    processorMicros: (processorMicros(pid) - before.micros) / writes,
+    objects: (stored[0]! - before.stored) / passed,
+    writtenKilobytes: (writtenBytes(pid) - before.bytes) / writes / 1000,
+    threads: new Map(
+      Array.from(threadMicros(pid), ([name, micros]) => [name, (micros - (before.threads.get(name) ?? 0)) / writes]),
+    ),
   }
-  const best = variant.best[clients]
-  variant.best[clients] = {
-    rate: Math.max(found.rate, best?.rate ?? 0),
-    processorMicros: Math.min(found.processorMicros, best?.processorMicros ?? Infinity),
-    objects: Math.max(found.objects, best?.objects ?? 0),
-  }
+  variant.found.set(clients, [...(variant.found.get(clients) ?? []), found])
 }
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2
+}
+
+const spreadOf = (values: readonly number[], digits = 0): string =>
+  `${medianOf(values).toFixed(digits)} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`
+
+/** In percent, of what the first variant had in the same round. */
+const against = (values: readonly number[], first: readonly number[]): string =>
+  spreadOf(
+    values.map((value, round) => 100 * (value / first[round]! - 1)),
+    1,
+  )
 
 const variants: Variant[] = []
 try {
   for (const name of options.only.split(',')) variants.push(await start(name))
-  for (const variant of variants) await measure(variant, CLIENTS, SECONDS)
-  for (const variant of variants) variant.best = {}
+  for (const variant of variants)
+    for (const clients of CLIENTS) await measure(variant, clients, WARM_UP_SECONDS / CLIENTS.length)
+  for (const variant of variants) variant.found.clear()
   for (let round = 0; round < Number(options.rounds); round++)
-    for (const clients of [1, CLIENTS]) for (const variant of variants) await measure(variant, clients, SECONDS)
-  console.log('variant, clients, writes a second, microseconds of processor time for each, objects a second')
-  for (const { name, best } of variants)
-    for (const [clients, { rate, processorMicros: micros, objects }] of Object.entries(best))
-      console.log([name, clients, rate.toFixed(0), micros.toFixed(0), objects.toFixed(0)].join(', '))
+    for (const clients of CLIENTS)
+      for (const variant of round % 2 === 0 ? variants : variants.toReversed()) await measure(variant, clients, SECONDS)
+  console.log(
+    'variant, clients: writes a second; % more; microseconds of processor time for each; % more; objects a second',
+  )
+  for (const { name, found } of variants)
+    for (const [clients, rounds] of found) {
+      const first = variants[0]!.found.get(clients)!
+      const rates = rounds.map(({ rate }) => rate)
+      const micros = rounds.map(({ processorMicros: each }) => each)
+      const columns = [
+        spreadOf(rates),
+        against(
+          rates,
+          first.map(({ rate }) => rate),
+        ),
+        spreadOf(micros),
+        against(
+          micros,
+          first.map(({ processorMicros: each }) => each),
+        ),
+        spreadOf(rounds.map(({ objects }) => objects)),
+      ]
+      console.log(`${name}, ${clients}: ${columns.join('; ')}`)
+      if (!options.threads) continue
+      const names = Array.from(new Set(rounds.flatMap(({ threads }) => Array.from(threads.keys()))))
+      for (const thread of names) {
+        const each = rounds.map(({ threads }) => threads.get(thread) ?? 0)
+        if (medianOf(each) >= 0.5) console.log(`    ${thread}: ${spreadOf(each)} µs`)
+      }
+      console.log(
+        `    written: ${spreadOf(
+          rounds.map(({ writtenKilobytes: each }) => each),
+          1,
+        )} kB for each`,
+      )
+    }
 } finally {
   for (const variant of variants) await variant.stop()
   await store.terminate()
