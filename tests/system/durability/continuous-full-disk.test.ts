@@ -25,8 +25,8 @@ const newFolder = () => {
 const DISK_BYTES = 16 * 1024 ** 2
 const MAX_WRITES = 1000
 
-/** A server whose data directory, or whose destination, is on a small disk. */
-async function onSmallDisk(small: 'data' | 'place', promise: 'async' | 'sync') {
+/** A server whose data directory, or whose destination, is on a small disk; the database may be on another one. */
+async function onSmallDisk(small: 'data' | 'place', promise: 'async' | 'sync', databaseUrl?: string) {
   const folder = newFolder()
   const disk = join(folder, 'disk')
   const places = { data: join(folder, 'data'), place: join(folder, 'place') }
@@ -37,6 +37,7 @@ async function onSmallDisk(small: 'data' | 'place', promise: 'async' | 'sync') {
     SERVICE_BACKUP_CONTINUOUS_LAG_MS: '100',
     SERVICE_RATE_LIMIT_ENABLED: 'false',
     SERVICE_DATA_DIR: places.data,
+    ...(databaseUrl !== undefined && { SERVICE_DATABASE_URL: databaseUrl }),
     PORT: String(await freePort()),
   }
   const server = await startProgram(['dev'], env, folder, {
@@ -150,4 +151,37 @@ for (const promise of ['async', 'sync'] as const)
     }
     const found = await restored(place, alice)
     expect([...acknowledged].filter((rkey) => !found.has(rkey))).toEqual([])
+  })
+
+for (const promise of ['async', 'sync'] as const)
+  test(`${promise}: while the disk of the spool alone is full, the backup goes on without it`, async () => {
+    const folder = newFolder()
+    const { server, full, place } = await onSmallDisk('data', promise, `sqlite:${join(folder, 'elsewhere.db')}`)
+    const chains = () =>
+      readdirSync(join(place, 'continuous'), { withFileTypes: true }).filter((each) => each.isDirectory())
+    const alice = await createAccount(server, 'alice')
+    const acknowledged = new Set<string>()
+    {
+      await using _ = server
+      await isSent(server, promise)
+      await write(alice, acknowledged)
+      await isSent(server, promise)
+      full.fill()
+      for (let i = 0; i < 5; i++) {
+        expect(await write(alice, acknowledged)).toBe(true)
+        await until(async () => (await stateOf(server)).lagMillis === 0)
+      }
+      // With `sync`, there is no spool that it would need.
+      if (promise === 'async') await until(async () => (await stateOf(server)).fault === true)
+      expect(await restored(place, alice)).toEqual(acknowledged)
+      full.free()
+      await until(async () => (await write(alice, acknowledged)) && (await stateOf(server)).fault === false)
+      // It is full again when the server stops.
+      full.fill()
+      for (let i = 0; i < 3; i++) expect(await write(alice, acknowledged)).toBe(true)
+      server.signal('SIGTERM')
+      expect(await server.exited, server.output()).toBe(0)
+    }
+    expect(await restored(place, alice)).toEqual(acknowledged)
+    expect(chains()).toHaveLength(1)
   })

@@ -248,7 +248,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       {
         path: 'src/features/operations/backup/continuous-sending.ts',
         find: 'const found = await segmentAt(later.state.next)',
-        put: 'const found = waiting.length > 0 ? null : await segmentAt(later.state.next)',
+        put: 'const found = null as Segment | null',
       },
     ],
     found: /makes another segment/,

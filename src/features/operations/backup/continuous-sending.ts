@@ -226,6 +226,8 @@ export class ContinuousSending implements CommitGate {
   /** When the destination is checked next, by the monotonic clock. */
   #nextCheckAt = -Infinity
   #fault: string | null = null
+  /** Why segments are in memory alone that should be in the spool; null if they are not. */
+  #spoolFault: string | null = null
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
   #base: Promise<void> = Promise.resolve()
@@ -249,7 +251,12 @@ export class ContinuousSending implements CommitGate {
     )
     const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.round(this.ctx.clock.monotonic() - Math.min(...since)))
     const promise = this.#isPromised ? 'sync' : 'async'
-    return { promise, lagMillis, spooledBytes: this.#spool.bytes, fault: this.#fault ?? this.#baseFault }
+    return {
+      promise,
+      lagMillis,
+      spooledBytes: this.#spool.bytes,
+      fault: this.#fault ?? this.#spoolFault ?? this.#baseFault,
+    }
   }
 
   async begin(): Promise<void> {
@@ -562,16 +569,31 @@ export class ContinuousSending implements CommitGate {
     const { at, epoch, promise } = header
     Object.assign(state, { number, next, digest: digestOf(sealed), at, epoch, promise, position: taken.position })
     state.sinceBase++
-    const written = this.#spool.add(state, sealed, since)
+    // A commit that waits for the destination is in the log of the database until then.
+    const written = commit === null ? this.#spool.add(state, sealed, since) : this.#spool.hold(state, sealed, since)
     this.#wake.resolve()
+    if (written !== null) {
+      const fault = await this.#noteSpooled(written)
+      if (fault !== null && !this.#spool.keeps(number)) throw fault.error
+    }
     if (commit !== null) return
-    await written.catch((error: unknown) => {
-      this.#spool.forget(number)
-      throw error
-    })
     // The first one of a chain has all that is in the log, and may be larger than the limit.
     if (this.#spool.bytes - sealed.byteLength > config.backup.continuousSpoolBytes)
       throw new ChainBroken('the destination is unreachable, and the spool has reached backup.continuous_spool_bytes')
+  }
+
+  /** The chain goes on in memory as long as the spool cannot be written. Returns why it cannot; null if it can. */
+  async #noteSpooled(written: Promise<void>): Promise<{ error: unknown } | null> {
+    try {
+      await written
+      this.#spoolFault = null
+      return null
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error)
+      if (this.#spoolFault !== text) this.ctx.log.error('the continuous backup cannot write its spool', { error })
+      this.#spoolFault = text
+      return { error }
+    }
   }
 
   /** Run work on the chain after all work that was queued before it. */
@@ -819,9 +841,9 @@ export class ContinuousSending implements CommitGate {
     try {
       const content = await this.#spool.read(segment)
       // Wait until the segment is in the spool: otherwise, the next start would make another one with its number.
-      if (!this.#isPromised) await segment.written
+      if (!this.#isPromised) await segment.written.catch(() => undefined)
       await this.#write(segmentName(this.#state!.chain, segment.number), content)
-      await segment.written.catch((error: unknown) => this.#noteFault(error))
+      await segment.written.catch(() => undefined)
       segment.state = 'there'
     } finally {
       if (segment.state === 'under way') segment.state = 'waiting'
@@ -830,9 +852,9 @@ export class ContinuousSending implements CommitGate {
     // segments again.
     while (!this.#end.signal.aborted && this.#spool.waiting[0]?.state === 'there') {
       this.#sentThrough = this.#spool.waiting[0].number
-      const removed = this.#spool.shift()
+      const removed = this.#spool.shift(this.ctx.clock.monotonic())
       this.#letPass()
-      await removed
+      if (removed !== null) await this.#noteSpooled(removed)
     }
     if (this.#follower !== null) this.#fault = null
     // Nothing depends on the check: its failure is no fault, for which a stopping server would give up the rest.
@@ -1071,7 +1093,7 @@ export class ContinuousSending implements CommitGate {
     const isFirst = this.#isSync && !this.#isPromised
     this.#isPromised = this.#isSync
     this.#brokenChains = 0
-    await this.#spool.save(state)
+    await this.#noteSpooled(this.#spool.save(state))
     if (isFirst) await this.#notePromise(isOver)
     await this.#untilDone(isOver, async () => {
       const { clock, config, log } = this.ctx
@@ -1133,19 +1155,19 @@ export class ContinuousSending implements CommitGate {
   async #keepLast(): Promise<void> {
     this.#seal()
     await this.#sealing
-    const written = await Promise.allSettled(this.#spool.waiting.map((segment) => segment.written))
-    if (written.some(({ status }) => status === 'rejected')) this.#hasGap = true
+    if ((await this.#noteSpooled(this.#spool.flush())) !== null) this.#hasGap = true
   }
 
-  /** The chain has all that is in the file, unless something changes it. After a gap, the next start begins another. */
+  /** The chain has all that is in the file, unless something changes it. */
   #noteClosed(isWhole: boolean): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     const follower = this.#follower
     const state = this.#state
     this.#follower = null
-    if (follower === null || state === null) return
+    // After a gap, the state that is there counts: it has no segment that is neither in the spool nor stored.
+    if (follower === null || state === null || this.#hasGap) return
     try {
-      this.#spool.saveNow({ ...state, closed: isWhole && !this.#hasGap ? fileMark(this.#path) : null })
+      this.#spool.saveNow({ ...state, closed: isWhole ? fileMark(this.#path) : null })
     } catch (error) {
       // The state before is still there.
       this.ctx.log.error('could not record where the continuous backup ended', { error })

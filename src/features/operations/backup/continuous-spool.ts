@@ -1,5 +1,10 @@
 /**
- * Segments that wait for the destination, in the data directory, and what the next start needs to continue the chain.
+ * Segments that wait for the destination, and what the next start needs to continue the chain.
+ *
+ * With `async`, each is written to a file in the data directory first. With `sync`, whose commits wait for the
+ * destination anyway, most are in memory alone (`hold`): the next start makes others of the log of the database, after
+ * those that the destination has. A state is written only after all segments that it counts on, which are in files or
+ * at the destination.
  *
  * Nothing here is flushed: after a loss of power it may be damaged, which `open` notices; a new chain begins then.
  */
@@ -44,8 +49,10 @@ export interface ChainState {
 export const CONTINUOUS_FOLDER = 'continuous'
 const STATE_FILE = 'state.json'
 const SUFFIX = '.segment'
-/** Bytes of waiting segments that are in memory too, so that they need not be read again. */
+/** Bytes of waiting segments that are in memory, alone or so that they need not be read again. */
 const KEPT_BYTES = 16 * 1024 ** 2
+/** How often the state is written while segments are in memory alone. The next start reads what was sent since. */
+const SAVE_MILLIS = 250
 /** A header is shorter. */
 const HEADER_BYTES = 8192
 
@@ -60,10 +67,16 @@ export interface Spooled {
   readonly bytes: number
   /** Since when it waits, by the monotonic clock. */
   readonly since: number
-  /** Null if it is on the disk alone. */
-  readonly content: Uint8Array | null
-  /** Resolves when it is in the spool, with a state that names it. */
-  readonly written: Promise<void>
+  /** Null if it is in a file alone. */
+  content: Uint8Array | null
+  /** Whether the content stays in memory. */
+  readonly isKept: boolean
+  /** The chain through this segment; null if the state on the disk has it. */
+  readonly through: ChainState | null
+  /** Whether it is in a file, or is being written to one. */
+  isInFile: boolean
+  /** Resolves when it is in the file, with a state that names it; at once while it is in memory alone. */
+  written: Promise<void>
   /** `there`: the destination has it, but perhaps not all before it. */
   state: 'waiting' | 'under way' | 'there'
 }
@@ -72,6 +85,12 @@ export class Spool {
   readonly waiting: Spooled[] = []
   bytes = 0
   readonly #statePath: string
+  /** The last state that was written. */
+  #saved: ChainState | null = null
+  /** When the state was last written for segments in memory, by the monotonic clock. */
+  #savedAt = -Infinity
+  /** What was last said about the newest base. */
+  #base: Pick<ChainState, 'baseAt' | 'baseMadeAt'> = { baseAt: null }
   /** Writes one after another. */
   #writing: Promise<void> = Promise.resolve()
   /** The same of deletions, so that what a kill leaves are the last ones of the chain. */
@@ -114,7 +133,17 @@ export class Spool {
       if (header?.number !== number || (next !== null && number !== next)) return false
       next = numberAfter(header)
       const written = Promise.resolve()
-      this.waiting.push({ number, bytes: size, since, content: null, written, state: 'waiting' })
+      this.waiting.push({
+        number,
+        bytes: size,
+        since,
+        content: null,
+        isKept: false,
+        through: null,
+        isInFile: true,
+        written,
+        state: 'waiting',
+      })
       this.bytes += size
     }
     const newest = this.waiting.at(-1)
@@ -133,29 +162,79 @@ export class Spool {
     }
   }
 
-  /** Add the last segment of the chain, which waits from now on. Resolves when it is in the spool. */
+  /**
+   * Add the last segment of the chain, which waits from now on. Resolves when it is in the spool. If it cannot be
+   * written, `keeps` tells whether it waits all the same.
+   */
   add(state: ChainState, content: Uint8Array, since: number): Promise<void> {
-    const { number } = state
-    const text = JSON.stringify(state)
-    const write = async () => {
-      await this.#write(this.#path(number), content)
-      await this.#write(this.#statePath, text)
+    this.#enter(state, content, since)
+    return this.flush()
+  }
+
+  /** The same of one that the next start can do without. Returns null if it is in memory alone. */
+  hold(state: ChainState, content: Uint8Array, since: number): Promise<void> | null {
+    return this.#enter(state, content, since).isKept ? null : this.flush()
+  }
+
+  #enter(state: ChainState, content: Uint8Array, since: number): Spooled {
+    const { byteLength: bytes } = content
+    const entry: Spooled = {
+      number: state.number,
+      bytes,
+      since,
+      content,
+      isKept: this.bytes + bytes <= KEPT_BYTES,
+      through: { ...state },
+      isInFile: false,
+      written: Promise.resolve(),
+      state: 'waiting',
     }
-    const written = this.#writing.then(write)
-    this.#writing = written.catch(() => undefined)
-    const isKept = this.bytes + content.byteLength <= KEPT_BYTES
-    const bytes = content.byteLength
-    this.waiting.push({ number, bytes, since, content: isKept ? content : null, written, state: 'waiting' })
+    this.waiting.push(entry)
     this.bytes += bytes
+    this.#base = state
+    return entry
+  }
+
+  /** Write all that are in memory alone to files, the oldest first, and then the state. */
+  flush(): Promise<void> {
+    const written: Promise<void> = this.#writing.then(() => {
+      const held = this.waiting.filter(({ isInFile }) => !isInFile)
+      for (const each of held) Object.assign(each, { isInFile: true, written })
+      return this.#writeAll(held)
+    })
+    // Whoever sends it before waits as well.
+    for (const each of this.waiting) if (!each.isInFile) each.written = written
+    this.#writing = written.catch(() => undefined)
     return written
   }
 
-  /** It could not be added. */
-  forget(number: number): void {
+  async #writeAll(held: Spooled[]): Promise<void> {
+    try {
+      for (const { number, content } of held) await this.#write(this.#path(number), content!)
+      if (held.length > 0) await this.#writeState(held.at(-1)!.through!)
+    } catch (error) {
+      for (const each of held) each.isInFile = false
+      // Beside a later state, they would pass for the last segments of the chain.
+      for (const { number } of held) await this.#delete(number)
+      throw error
+    }
+    for (const each of held) if (!each.isKept) each.content = null
+  }
+
+  #writeState(state: ChainState): Promise<void> {
+    const { baseAt, baseMadeAt } = this.#base
+    if (this.#saved === null || state.number >= this.#saved.number || state.chain !== this.#saved.chain)
+      this.#saved = state
+    return this.#write(this.#statePath, JSON.stringify({ ...this.#saved, baseAt, baseMadeAt }))
+  }
+
+  /** It could not be written. Returns whether it still waits, in memory alone; otherwise it is forgotten. */
+  keeps(number: number): boolean {
     const index = this.waiting.findIndex((each) => each.number === number)
-    if (index < 0) return
+    if (index < 0 || this.waiting[index]!.isKept) return true
     const [{ bytes }] = this.waiting.splice(index, 1) as [Spooled]
     this.bytes -= bytes
+    return false
   }
 
   /** Others follow the first ones. The files of the rest are replaced by theirs, or dropped at the next start. */
@@ -165,7 +244,7 @@ export class Spool {
 
   /** The destination has all through this state. */
   async skip(state: ChainState): Promise<void> {
-    while (this.waiting.length > 0) await this.shift()
+    while (this.waiting.length > 0) await this.shift(-Infinity)
     await this.save(state)
   }
 
@@ -175,13 +254,21 @@ export class Spool {
     return readFile(this.#path(number))
   }
 
-  /** The destination has the oldest one. */
-  shift(): Promise<void> {
-    const { number, bytes } = this.waiting.shift()!
+  /** The destination has the oldest one. Returns null if that leaves nothing to do. `now`: by the monotonic clock. */
+  shift(now: number): Promise<void> | null {
+    const { number, bytes, isInFile, written, through } = this.waiting.shift()!
     this.bytes -= bytes
-    const deleted = this.#deleting.then(() => this.#delete(number))
+    if (!isInFile) return now - this.#savedAt < SAVE_MILLIS ? null : this.#noteSent(through!, now)
+    const deleted = Promise.allSettled([this.#deleting, written]).then(() => this.#delete(number))
     this.#deleting = deleted.catch(() => undefined)
     return deleted
+  }
+
+  #noteSent(state: ChainState, now: number): Promise<void> {
+    this.#savedAt = now
+    const written = this.#writing.then(() => this.#writeState(state))
+    this.#writing = written.catch(() => undefined)
+    return written
   }
 
   async #delete(number: number): Promise<void> {
@@ -191,8 +278,9 @@ export class Spool {
   }
 
   save(state: ChainState): Promise<void> {
-    const text = JSON.stringify(state)
-    const written = this.#writing.then(() => this.#write(this.#statePath, text))
+    this.#base = state
+    const saved = { ...state }
+    const written = this.flush().then(() => this.#writeState(saved))
     this.#writing = written.catch(() => undefined)
     return written
   }
@@ -210,6 +298,7 @@ export class Spool {
     for (const name of await readdir(this.folder)) await rm(join(this.folder, name), { force: true })
     this.waiting.length = 0
     this.bytes = 0
+    this.#saved = null
   }
 
   async #write(path: string, content: Uint8Array | string): Promise<void> {
