@@ -7,6 +7,7 @@ import {
   eventsAfter,
   headSeq,
   insertEvents,
+  logLock,
   pruneEvents,
   raiseSeq,
 } from '../../../src/features/data/firehose/event-log.ts'
@@ -397,3 +398,50 @@ test('no transaction of a writer asks for a number, whatever is written', async 
   expect(await leastCost(db, write)).toBeLessThanOrEqual(2)
   expect(texts.filter((text) => text.includes('repo_seq'))).toEqual([])
 })
+
+for (const [what, begin] of [
+  [
+    'the events of a deleted account',
+    (did: Did) => {
+      const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/json' }
+      const body = JSON.stringify({ did })
+      return fetch(`${one.url}/xrpc/com.atproto.admin.deleteAccount`, { method: 'POST', headers, body })
+    },
+  ],
+  [
+    'old events',
+    (_: Did, newest: number) => one.ctx.db.transactionOn(logLock, (tx) => pruneEvents(tx, newest, 10_000)),
+  ],
+] as const)
+  test(`while ${what} are being deleted, others get their numbers`, async () => {
+    const [ann, ben] = await Promise.all([
+      createAccount(one, `slowly${what.length}`),
+      createAccount(other, `meanwhile${what.length}`),
+    ])
+    await write(one, ann, 'to be deleted')
+    await allNumbered(one)
+    const { db } = one.ctx
+    const newest = await db.get<{ seq: number }>(sql`SELECT max(seq) AS seq FROM repo_seq WHERE did = ${ann.did}`)
+    await using sequencer = await openTransaction()
+    // Batches wait for this row.
+    await sequencer.tx.get(sql`SELECT 1 FROM lease WHERE name = ${EVENT_NUMBERS} FOR UPDATE`)
+    await write(other, ben, 'before')
+    const before = await headSeq(db)
+    // A deletion of many events takes as long as one that waits for this row.
+    await using obstacle = await openTransaction()
+    await obstacle.tx.get(sql`SELECT 1 FROM repo_seq WHERE seq = ${newest!.seq} FOR UPDATE`)
+    const deletion = begin(ann.did as Did, newest!.seq)
+    await until(async () => {
+      const [waiting] = await admin.unsafe(`
+        SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DELETE FROM repo_seq %'`)
+      return waiting !== undefined
+    })
+    let isUnderWay = true
+    void Promise.resolve(deletion).finally(() => (isUnderWay = false))
+    await sequencer.commit()
+    await until(async () => (await headSeq(db)) > before)
+    expect(isUnderWay).toBe(true)
+    await obstacle.commit()
+    await deletion
+    expect(await db.get(sql`SELECT 1 FROM repo_seq WHERE seq = ${newest!.seq}`)).toBe(null)
+  })

@@ -173,9 +173,11 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
     SELECT max(seq) AS last FROM (SELECT seq FROM repo_seq WHERE seq <= ${through} ORDER BY seq LIMIT ${maxRows}) AS oldest`)
   if (page!.last === null) return 0
   await raiseSeq(tx, await headSeq(tx))
-  await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${page!.last}`)
   await pruneList(tx, page!.last)
-  return tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
+  const deleted = await tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
+  // The last statement: on PostgreSQL, no event gets a number from here to the end.
+  await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${page!.last}`)
+  return deleted
 }
 
 export async function countEvents(reader: Reader): Promise<number> {

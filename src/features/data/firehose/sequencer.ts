@@ -53,7 +53,10 @@ export async function leaveToSequencer(
   events: readonly RepoEvent[],
 ): Promise<void> {
   for (const { did } of events.filter(erasesEarlier)) {
+    // What may take long comes first: from the next statement on, no event gets a number until the end.
+    await deleteEventsOf(tx, did)
     await deleteUnnumberedOf(tx, did)
+    // A batch may have moved some into the log meanwhile.
     await deleteEventsOf(tx, did)
     tx.afterCommit(() => tailOf(ctx).forget())
     cluster.notify(tx, channels.erased)
