@@ -1,4 +1,6 @@
-/** Runs a program that cannot make hard links, as on a file system that has none: `bun without-links.ts PROGRAM WORDS…`. */
+/**
+ * Runs a program that cannot make hard links, as on a file system that has none: `bun without-links.ts PROGRAM WORDS…`.
+ */
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { EPERM, refuseCalls, systemCalls } from './refused-calls.ts'
 

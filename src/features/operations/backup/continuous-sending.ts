@@ -582,7 +582,7 @@ export class ContinuousSending implements CommitGate {
       throw new ChainBroken('the destination is unreachable, and the spool has reached backup.continuous_spool_bytes')
   }
 
-  /** The chain goes on in memory as long as the spool cannot be written. Returns why it cannot; null if it can. */
+  /** While the spool cannot be written, segments wait in memory. Returns why it cannot; null if it can. */
   async #noteSpooled(written: Promise<void>): Promise<{ error: unknown } | null> {
     try {
       await written

@@ -171,7 +171,7 @@ export class Spool {
     return this.flush()
   }
 
-  /** The same of one that the next start can do without. Returns null if it is in memory alone. */
+  /** Add a segment that the next start does not need. Returns null if it is in memory alone. */
   hold(state: ChainState, content: Uint8Array, since: number): Promise<void> | null {
     return this.#enter(state, content, since).isKept ? null : this.flush()
   }
@@ -202,7 +202,7 @@ export class Spool {
       for (const each of held) Object.assign(each, { isInFile: true, written })
       return this.#writeAll(held)
     })
-    // Whoever sends it before waits as well.
+    // A segment that is sent meanwhile waits for this too.
     for (const each of this.waiting) if (!each.isInFile) each.written = written
     this.#writing = written.catch(() => undefined)
     return written
