@@ -28,7 +28,7 @@ export async function runCommand(terminal: Terminal, words: readonly string[]): 
 async function runOne(terminal: Terminal, command: NamedCommand, args: string[]): Promise<ExitCode> {
   if (args.some(isHelp)) return answer(terminal, helpOf(command))
   const parsed = parse(command, args)
-  const advice = `Run "${SOFTWARE_NAME} ${command.name} --help" for its use.`
+  const advice = `Run "${SOFTWARE_NAME} ${command.name} --help" for its usage.`
   if (!parsed.ok) return misuse(terminal, parsed.fault, advice)
   try {
     return await command.run({ terminal, positionals: parsed.positionals, options: parsed.options })
