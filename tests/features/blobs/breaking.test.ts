@@ -119,10 +119,10 @@ test.each(['folder', 'bucket'] as const)(
     const dataDir = join(folder, `descriptors-${place}`)
     await using server = await start(dataDir, {}, place === 'bucket' ? inBucket(bucket) : {})
     const account = await createAccount(server, 'erin')
-    const [known, bytes] = [randomBytes(1000), randomBytes(1001)]
-    expect((await upload(server, account, known)).status).toBe(200)
-    const cid = cidOfBlob(known).toString()
-    expect(await read(server, account, cid)).toBe(cid)
+    const [known, large, bytes] = [randomBytes(1000), randomBytes(300_000), randomBytes(1001)]
+    const [cid, largeCid] = [cidOfBlob(known).toString(), cidOfBlob(large).toString()]
+    for (const content of [known, large]) expect((await upload(server, account, content)).status).toBe(200)
+    for (const each of [cid, largeCid]) expect(await read(server, account, each)).toBe(each)
 
     const allow = exhaustDescriptors(server.pid)
     const refused = await upload(server, account, bytes)
@@ -131,12 +131,14 @@ test.each(['folder', 'bucket'] as const)(
       body: { error: 'ServiceUnavailable', message: 'Try again later: too many files are open' },
     })
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-    // Over a connection to the bucket that is open already, it still comes.
-    expect(await read(server, account, cid)).toBe(place === 'folder' ? 503 : cid)
+    // Over a connection to the bucket that is open already, both still come.
+    expect(await read(server, account, largeCid)).toBe(place === 'folder' ? 503 : largeCid)
+    // From memory.
+    expect(await read(server, account, cid)).toBe(cid)
     allow()
     expect((await upload(server, account, bytes)).status).toBe(200)
-    expect(await read(server, account, cid)).toBe(cid)
-    expect(storedCids(dataDir).toSorted()).toEqual([cid, cidOfBlob(bytes).toString()].toSorted())
+    expect(await read(server, account, largeCid)).toBe(largeCid)
+    expect(storedCids(dataDir).toSorted()).toEqual([cid, largeCid, cidOfBlob(bytes).toString()].toSorted())
   },
 )
 

@@ -5,10 +5,11 @@
  * renamed, and its folder is synced. Names that start with a dot are not blobs.
  *
  * Only verified bytes are served. A file is hashed before its first byte leaves this process; if its inode, size or
- * change time differ later, it is hashed again. The scrub finds damage that changes none of them.
+ * change time differ later, it is hashed again. The scrub finds damage that changes none of them. Small files are sent
+ * from the memory into which they were read to be hashed, while the file is still the same.
  */
 import { statSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Pace } from '../../../base/pace.ts'
@@ -23,12 +24,27 @@ import { WriteBehind } from './write-behind.ts'
 const READ_BYTES = 64 * 1024
 /** How many files are remembered as verified. */
 const MAX_VERIFIED = 100_000
+/**
+ * Files of up to this many bytes, such as avatars, stay in memory: reading them costs half of a request. A client that
+ * does not take its response keeps no more in memory than it would of a file, which the runtime reads in such pieces.
+ */
+const SMALL_BYTES = 256 * 1024
+/** Bytes of small files in memory. */
+const MAX_SMALL_BYTES = 8 * 1024 ** 2
 
 const INCOMING = '.incoming'
+
+interface SmallFile {
+  /** What its file was when it was read. */
+  identity: string
+  content: Blob
+}
 
 export class BlobFolder implements BlobStorage {
   readonly isShared = false
   readonly #verified = new BoundedCache<string>(MAX_VERIFIED)
+  /** Verified as well. */
+  readonly #small = new BoundedCache<SmallFile>(MAX_SMALL_BYTES, (_, { content }) => content.size)
   /** Read buffers, reused for one file after another. */
   readonly #buffers: Uint8Array[] = []
   readonly #queue = new KeyedQueue()
@@ -94,12 +110,13 @@ export class BlobFolder implements BlobStorage {
     await rename(path, target)
     await syncFolder(shard)
     if (made !== undefined) await syncFolder(this.dir)
-    const identity = identityOf(target)
-    if (identity !== null) this.#verified.set(cid, identity)
+    const found = stateOf(target)
+    if (found !== null) this.#verified.set(cid, found.identity)
   }
 
   async remove(cid: string): Promise<void> {
     this.#verified.delete(cid)
+    this.#small.delete(cid)
     await rm(this.pathOf(cid), { force: true })
   }
 
@@ -107,22 +124,38 @@ export class BlobFolder implements BlobStorage {
     return (await statOf(this.pathOf(cid)))?.size ?? null
   }
 
-  async open({ cid }: { cid: string }, { range }: OpenOptions = {}): Promise<Bun.BunFile | Blob | null> {
-    const file = await this.readable(cid)
-    return file === null || range === undefined ? file : file.slice(range.first, range.last + 1)
+  async open({ cid }: { cid: string }, { range }: OpenOptions = {}): Promise<Blob | null> {
+    const content = await this.readable(cid)
+    return content === null || range === undefined ? content : content.slice(range.first, range.last + 1)
   }
 
-  /** Returns the file after its bytes were verified; null if it is missing or has other content. */
-  async readable(cid: string): Promise<Bun.BunFile | null> {
+  /** Returns the content after its bytes were verified; null if it is missing or is another. */
+  async readable(cid: string): Promise<Blob | null> {
     const path = this.pathOf(cid)
-    const identity = identityOf(path)
-    if (identity === null) return null
+    const found = stateOf(path)
+    if (found === null) return null
+    const { identity, size } = found
+    if (size <= SMALL_BYTES) {
+      const small = this.#small.get(cid)
+      return small?.identity === identity ? small.content : this.#readSmall(cid, identity)
+    }
     if (this.#verified.get(cid) !== identity) {
       const content = await this.digest(cid)
       if (content?.cid !== cid) return null
       this.#verified.set(cid, identity)
     }
     return Bun.file(path)
+  }
+
+  async #readSmall(cid: string, identity: string): Promise<Blob | null> {
+    const bytes = await readFile(this.pathOf(cid)).catch(nullWhenMissing)
+    if (bytes === null) return null
+    // On another thread, unlike the pieces that `digest` reads.
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
+    if (cidOfBlobDigest(digest).toString() !== cid) return null
+    const content = new Blob([bytes])
+    this.#small.set(cid, { identity, content })
+    return content
   }
 
   async digest(cid: string, pace?: Pace): Promise<BlobContent | null> {
@@ -217,8 +250,8 @@ async function syncFolder(path: string): Promise<void> {
 
 const statOf = (path: string) => stat(path).catch(nullWhenMissing)
 
-/** Synchronous: a response opens the file synchronously anyway, and the thread pool costs more than the call. */
-function identityOf(path: string): string | null {
+/** Synchronous: the thread pool costs more than the call. */
+function stateOf(path: string): { identity: string; size: number } | null {
   const found = statSync(path, { throwIfNoEntry: false })
-  return found === undefined ? null : `${found.ino} ${found.size} ${found.mtimeMs}`
+  return found === undefined ? null : { identity: `${found.ino} ${found.size} ${found.mtimeMs}`, size: found.size }
 }
