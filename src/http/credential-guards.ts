@@ -28,7 +28,8 @@ export const taking = <Caller>(
         const presented = credential.recognises(exchange)
         if (presented === null) continue
         const caller = await credential.check(exchange, presented)
-        if (credential.may) await credential.may(caller, required, exchange)
+        const asked = credential.may?.(caller, required, exchange)
+        if (asked) await asked
         if (credential.revalidate)
           exchange.revalidate = (reader) => credential.revalidate!(caller, exchange.ctx, reader)
         return caller

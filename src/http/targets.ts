@@ -169,7 +169,9 @@ async function runQuery(
   if (request.method !== 'GET' && request.method !== 'HEAD')
     throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
-  exchange.caller = await authenticate(exchange, endpoint.spec)
+  const caller = authenticate(exchange, endpoint.spec)
+  // Most readers are strangers, whose guard has nothing to wait for.
+  exchange.caller = caller instanceof Promise ? await caller : caller
   // The runtime does not expose the body of a GET, so its announced length has to do.
   if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
   const charged = chargeDeclared(exchange, limits)
