@@ -90,8 +90,9 @@ export class StormAccount {
       rkey,
       record: { ...record(step), ...(blob && { blob: blob.reference }) },
     })
-    own.push(rkey)
+    // A record with a blob stays as it is: without it, nobody could read the blob.
     if (blob) this.blobs.push(blob)
+    else own.push(rkey)
   }
 
   async #write(
