@@ -50,10 +50,14 @@ export class StreamPlaces {
     return this.#straggling
   }
 
-  /** Throws `NoPlace` after too long a wait, or the reason of the request's signal if the client goes away. */
-  async enter(request: Pick<Request, 'signal'>): Promise<StreamPlace> {
+  /**
+   * Throws `NoPlace` after too long a wait, the reason of the request's signal if the client goes away, and what
+   * `afterWait` throws. That is called if there was no place at once, because what the request may see can have changed
+   * meanwhile.
+   */
+  async enter(request: Pick<Request, 'signal'>, afterWait?: () => Promise<void>): Promise<StreamPlace> {
     const client = clientHere()
-    const leave = this.#places.takeFree(client) ?? (await this.#turn(client, request))
+    const leave = this.#places.takeFree(client) ?? (await this.#turn(client, request, afterWait))
     let timer: ReturnType<typeof setTimeout> | undefined
     let forget: (() => void) | null = null
     let isOver = false
@@ -75,9 +79,19 @@ export class StreamPlaces {
     }
   }
 
-  async #turn(client: Client, request: Pick<Request, 'signal'>): Promise<() => void> {
+  async #turn(
+    client: Client,
+    request: Pick<Request, 'signal'>,
+    afterWait: (() => Promise<void>) | undefined,
+  ): Promise<() => void> {
     const leave = await this.#places.enter(client, () => request.signal)
     resumed()
+    try {
+      await afterWait?.()
+    } catch (error) {
+      leave()
+      throw error
+    }
     return leave
   }
 

@@ -5,7 +5,8 @@ import { connect } from 'node:net'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { UploadInParts } from '../../../src/platform/network/bucket-uploads.ts'
-import { bearer, request } from '../../support/clients/http.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
 import { useWorld } from '../../support/world.ts'
@@ -317,6 +318,36 @@ test('a network has its part of the downloads, others have theirs meanwhile, and
   for (const go of held) go()
   for (const one of next) expect(await one.read()).toMatchObject({ status: 200, isWhole: true })
 })
+
+test.each(['an account', 'a blob'])(
+  'who waits for a place gets nothing of %s that is taken down meanwhile',
+  async (what) => {
+    using _ = atOneNode(pds, 'each node counts for itself')
+    const held: (() => void)[] = []
+    const path = (cid: string) => `/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`
+    const [first, second] = [await publish(randomBytes(1000)), await publish(randomBytes(1000))]
+    bucket.intercept = (incoming, response) => held.push(() => bucket.pass(incoming, response)) > 0
+    const crowd = Array.from({ length: 32 }, () => new SlowDownload(pds.url, path(first), '198.51.100.1'))
+    await until(() => held.length === crowd.length)
+    const last = new SlowDownload(pds.url, path(second), '198.51.100.1')
+    await eventLoopTurns(50)
+    const repo = { $type: 'com.atproto.admin.defs#repoRef', did: alice.did }
+    const blob = { $type: 'com.atproto.admin.defs#repoBlobRef', did: alice.did, cid: second }
+    const taken = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+      json: { subject: what === 'an account' ? repo : blob, takedown: { applied: true } },
+      headers: basic('admin', ADMIN_TOKEN),
+    })
+    expect(taken.status).toBe(200)
+    bucket.intercept = null
+    for (const go of held) go()
+    const { status, body } = await last.read()
+    expect({ status, ...JSON.parse(Buffer.from(body).toString()) }).toMatchObject({
+      status: 400,
+      error: what === 'an account' ? 'RepoTakendown' : 'BlobNotFound',
+    })
+    for (const one of crowd) await one.leave()
+  },
+)
 
 test('a slow reader gives its place to others, and still gets the whole blob', async () => {
   const bytes = randomBytes(8 * MIB)

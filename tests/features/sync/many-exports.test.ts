@@ -8,9 +8,10 @@ import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { archiveOf } from '../../support/archive.ts'
-import { bearer, request } from '../../support/clients/http.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
-import { until } from '../../support/until.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -88,6 +89,22 @@ test('a network has its part of the places, others are served meanwhile, and who
   expect((await request(`${pds.url}/xrpc/_health`)).status).toBe(200)
   await Promise.all(crowd.map((one) => one.leave()))
   await until(async () => (await exports()).toString() === '0,0,0')
+})
+
+test('who waits for a place gets nothing of an account that is taken down meanwhile', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const crowd = Array.from({ length: 6 * OF_NETWORK }, (_, i) => download(`198.51.100.${i}`))
+  await until(async () => (await exports())[1] > 4 * OF_NETWORK)
+  const last = download('198.51.100.250', `/xrpc/com.atproto.sync.getRepo?did=${bob.did}`)
+  await eventLoopTurns(50)
+  const taken = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: bob.did }, takedown: { applied: true } },
+    headers: basic('admin', ADMIN_TOKEN),
+  })
+  expect([taken.status, last.status]).toEqual([200, null])
+  await Promise.all(crowd.map((one) => one.leave()))
+  const { status, body } = await last.read()
+  expect([status, JSON.parse(Buffer.from(body).toString()).error]).toEqual([400, 'RepoTakendown'])
 })
 
 test('whoever takes nothing gives its place to the next, and still gets all of it later', async () => {

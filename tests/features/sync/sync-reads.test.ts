@@ -59,7 +59,13 @@ const cidsOf = async (bytes: Uint8Array) => {
 }
 
 /** What an export needs to know of a request. */
-const asked = () => ({ ctx: pds.ctx, request: new Request(pds.url), mayIdle() {}, takesPieces: false })
+const asked = () => ({
+  ctx: pds.ctx,
+  caller: { did: null, admin: false },
+  request: new Request(pds.url),
+  mayIdle() {},
+  takesPieces: false,
+})
 
 test('an export is a whole repository that verifies', async () => {
   const posts = []

@@ -4,11 +4,11 @@ import { knownTag } from '../../../http/encoding.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { Refusal, serviceUnavailable, upstreamFailure } from '../../../http/errors.ts'
-import { perContext } from '../../../platform/context.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import { StreamPlaces, type StreamBounds } from '../../../platform/running/stream-places.ts'
 import type { Did, SpaceUri } from '../../../protocol/identifiers.ts'
-import type { Viewer } from '../../access/auth/auth.ts'
+import { requireVisibleRepo, type Viewer } from '../../access/auth/auth.ts'
 import type { BlobBody, StoredBlob } from './blob-storage.ts'
 import { findReadable, type ReadableBlob } from './blob-store.ts'
 import { byteRangeOf, type ByteRange } from './byte-range.ts'
@@ -48,18 +48,25 @@ export async function downloadBlob(
   cid: string,
 ): Promise<Response> {
   const { ctx, replyHeaders } = exchange
-  const isModerator = viewer === 'moderator'
-  const mayPreview = isModerator || viewer.admin || viewer.did === did
-  const blob = await findReadable(ctx.db, did, cid)
-  if (blob === null && isModerator)
+  if (viewer === 'moderator' && (await findReadable(ctx.db, did, cid)) === null)
     return sendBlob(exchange, present(await findReadable(ctx.db, did, cid, true)), did, cid)
-  if (blob === null || !(blob.isPermanent || mayPreview)) throw blobNotFound()
-  // Who may call here need not have access to the space.
-  if (!blob.isPermanent && (await isReferredInSpace(ctx.db, did, cid, null))) throw blobNotFound()
-
-  if (!isModerator && viewer.did === null && !viewer.admin)
+  const reader = viewer === 'moderator' ? { did: null, admin: true } : viewer
+  const blob = await readableBy(ctx, reader, did, cid)
+  if (reader.did === null && !reader.admin)
     replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
-  return sendBlob(exchange, blob, did, cid)
+  return sendBlob(exchange, blob, did, cid, async () => {
+    await requireVisibleRepo(ctx, reader, did)
+    await readableBy(ctx, reader, did, cid)
+  })
+}
+
+async function readableBy({ db }: Context, viewer: Viewer, did: Did, cid: string): Promise<ReadableBlob> {
+  const blob = present(await findReadable(db, did, cid))
+  if (blob.isPermanent) return blob
+  const mayPreview = viewer.admin || viewer.did === did
+  // Who may call here need not have access to the space.
+  if (!mayPreview || (await isReferredInSpace(db, did, cid, null))) throw blobNotFound()
+  return blob
 }
 
 function present(blob: ReadableBlob | null): ReadableBlob {
@@ -75,12 +82,21 @@ export async function downloadSpaceBlob(
   { did, space, cid }: { did: Did; space: SpaceUri; cid: string },
 ): Promise<Response> {
   const { db } = exchange.ctx
-  const blob = present((await isReferredInSpace(db, did, cid, space)) ? await findReadable(db, did, cid) : null)
+  const find = async () =>
+    present((await isReferredInSpace(db, did, cid, space)) ? await findReadable(db, did, cid) : null)
+  const blob = await find()
   exchange.replyHeaders.set('Cache-Control', 'private, no-store')
-  return sendBlob(exchange, blob, did, cid)
+  return sendBlob(exchange, blob, did, cid, async () => void (await find()))
 }
 
-async function sendBlob(exchange: Exchange, blob: ReadableBlob, did: Did, cid: string): Promise<Response> {
+/** `stillReadable` is called if the bytes had to wait, and throws if the caller may not have them any more. */
+async function sendBlob(
+  exchange: Exchange,
+  blob: ReadableBlob,
+  did: Did,
+  cid: string,
+  stillReadable?: () => Promise<void>,
+): Promise<Response> {
   const { ctx, request } = exchange
   const etag = `"${cid}"`
   const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...runsNothing }
@@ -105,7 +121,7 @@ async function sendBlob(exchange: Exchange, blob: ReadableBlob, did: Did, cid: s
       headers: { ...(part ?? described), 'Content-Length': String(length) },
     })
   }
-  const body = await openBlob(exchange, { cid, size: blob.size }, range ?? undefined)
+  const body = await openBlob(exchange, { cid, size: blob.size }, range ?? undefined, stillReadable)
   if (body === null) {
     lostLines(ctx).within(cid, (omitted) => ctx.log.error('blob file is missing or damaged', { did, cid, omitted }))
     throw storage.isShared ? upstreamFailure(LOST) : serviceUnavailable(LOST)
@@ -118,10 +134,11 @@ async function openBlob(
   { ctx, request }: Exchange,
   blob: StoredBlob,
   range: ByteRange | undefined,
+  afterWait: (() => Promise<void>) | undefined,
 ): Promise<BlobBody | null> {
   const storage = blobStorage(ctx)
   if (!storage.isShared) return storage.open(blob, { range })
-  const place = await downloading(ctx).enter(request)
+  const place = await downloading(ctx).enter(request, afterWait)
   const cut = new AbortController()
   let body: BlobBody | null = null
   try {

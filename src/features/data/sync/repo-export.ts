@@ -14,7 +14,11 @@ import { carOf, rootlessHeader, writeCar } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { recordProof, repoBlocks, repoHead, sectionsOf } from '../repo/repo.ts'
+import { requireVisibleRepo, type Viewer } from '../../access/auth/auth.ts'
 import { carResponse, OutgoingCar, type Recipient } from './outgoing-car.ts'
+
+/** Who asks, and may see the repository as it is now. */
+type Asker = Recipient & { caller: Viewer }
 
 /** For exports of repositories. More of them at a time take more memory, and are not faster. */
 const exportBounds: StreamBounds = {
@@ -40,6 +44,12 @@ async function nextTurn(ctx: Context): Promise<void> {
   resumed()
 }
 
+/** For those who wait for a place: the account may be taken down or deactivated meanwhile. */
+const stillVisible =
+  ({ ctx, caller }: Asker, did: Did) =>
+  () =>
+    requireVisibleRepo(ctx, caller, did)
+
 export function measureExports(ctx: Context): void {
   const places = exporting(ctx)
   ctx.metrics.gauge('repo_exports_running', 'Exports of repositories that have a place', () => places.taken)
@@ -55,10 +65,10 @@ export function measureExports(ctx: Context): void {
  * Exports the whole repository, or the blocks added after revision `since`, with the present commit as root. Null if
  * there is no repository. Throws `NoPlace` if too many exports are under way.
  */
-export async function exportRepo(recipient: Recipient, did: Did, since: Tid | null): Promise<Response | null> {
+export async function exportRepo(recipient: Asker, did: Did, since: Tid | null): Promise<Response | null> {
   const { ctx, request } = recipient
   if (request.method === 'HEAD') return (await repoHead(ctx.db, did)) && carResponse(null)
-  const outgoing = new OutgoingCar(recipient, await exporting(ctx).enter(request))
+  const outgoing = new OutgoingCar(recipient, await exporting(ctx).enter(request, stillVisible(recipient, did)))
   // Resolves as soon as the response can begin; the snapshot lasts until everything was read.
   const { promise, resolve, reject } = Promise.withResolvers<Response | null>()
   const begin = () => resolve(outgoing.response())
@@ -94,12 +104,12 @@ export async function exportRepo(recipient: Recipient, did: Did, since: Tid | nu
  * have.
  */
 export async function exportBlocks(
-  recipient: Recipient,
+  recipient: Asker,
   did: Did,
   cids: readonly Cid[],
 ): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
   const missing: Cid[] = []
-  const response = await sent(recipient, async (outgoing) => {
+  const response = await sent(recipient, did, async (outgoing) => {
     for (let start = 0; start < cids.length; start += BLOCKS_AT_ONCE) {
       if (start > 0) await nextTurn(recipient.ctx)
       const sections = await sectionsAmong(recipient, did, cids.slice(start, start + BLOCKS_AT_ONCE), missing)
@@ -122,9 +132,9 @@ function sectionsAmong({ ctx }: Recipient, did: Did, cids: readonly Cid[], missi
 }
 
 /** Exports a record with the proof that it exists, or the proof that it does not. Null if there is no repository. */
-export function exportRecord(recipient: Recipient, did: Did, path: string): Promise<Response | null> {
+export function exportRecord(recipient: Asker, did: Did, path: string): Promise<Response | null> {
   const { ctx } = recipient
-  return sent(recipient, async (outgoing) => {
+  return sent(recipient, did, async (outgoing) => {
     const car = await ctx.db.shortSnapshot(async (reader) => {
       const proof = await recordProof(ctx, reader, did, path)
       return proof && carOf(proof.repo.head, proof.blocks)
@@ -136,10 +146,12 @@ export function exportRecord(recipient: Recipient, did: Did, path: string): Prom
 
 /** Returns what `write` pushes; null if it returns false. */
 async function sent(
-  recipient: Recipient,
+  recipient: Asker,
+  did: Did,
   write: (outgoing: OutgoingCar) => Promise<boolean>,
 ): Promise<Response | null> {
-  const outgoing = new OutgoingCar(recipient, await readingBlocks(recipient.ctx).enter(recipient.request))
+  const { ctx, request } = recipient
+  const outgoing = new OutgoingCar(recipient, await readingBlocks(ctx).enter(request, stillVisible(recipient, did)))
   try {
     if (await write(outgoing)) {
       outgoing.end()
