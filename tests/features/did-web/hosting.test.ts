@@ -75,6 +75,27 @@ test('the owner turns it on and off, without an event, and it counts at once', a
   expect(identityEvents(dora.did).length).toBe(seen)
 })
 
+test('a session that ends while the published document is fetched begins no hosting', async () => {
+  const { accessJwt, refreshJwt } = await logIn(pds, dora, PASSWORD)
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  web.publish(dora.host, '/.well-known/did.json', async () => {
+    asked.resolve()
+    await answered.promise
+    return Response.json(dora.document)
+  })
+  const begun = host(true, { ...dora, accessJwt })
+  await asked.promise
+  const ended = await request(`${pds.url}/xrpc/com.atproto.server.deleteSession`, {
+    method: 'POST',
+    headers: bearer(refreshJwt),
+  })
+  expect(ended.status).toBe(200)
+  answered.resolve()
+  expect((await begun).status).toBe(401)
+  expect(await status(dora.host)).toBe(404)
+  web.publishDidDocument(dora.host, dora.document)
+})
+
 test('the host that was asked for is read as browsers and proxies write it', async () => {
   await host(true)
   for (const spelling of ['DORA.web.test', 'dora.web.test:443', 'dora.web.test:80'])

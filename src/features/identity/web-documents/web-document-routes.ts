@@ -21,7 +21,6 @@ export const webDocumentRoutes = [
       const { did } = call.caller
       const { enabled } = await readJson(call.body, Type.Object({ enabled: Type.Boolean() }))
       requireWebDid(did)
-      await call.revalidate(call.ctx.db)
       await (enabled ? startHosting(call, did) : endHosting(call, did))
       return { enabled }
     },
@@ -38,7 +37,6 @@ export const webDocumentRoutes = [
         2 * MAX_WEB_DOCUMENT_BYTES,
       )
       requireWebDid(did)
-      await call.revalidate(call.ctx.db)
       await editDocument(call, did, document)
       return {}
     },

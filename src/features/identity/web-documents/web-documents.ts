@@ -11,7 +11,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { didWebUrl, droppedSpaceNames, parseDidDocument } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, accountStatus, furtherHandlesOf } from '../accounts/accounts.ts'
-import { announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import {
   findDidDocument,
@@ -61,6 +61,8 @@ export async function startHosting(by: By, did: Did): Promise<void> {
   if (before !== null && before.hostedSince !== null) return
   const published = await resolveDid(ctx, did, { live: true })
   await ctx.db.transaction(async (tx) => {
+    // The fetch may have taken a while.
+    await revalidate(by, tx)
     const stored = await findWebDocument(tx, did)
     // An unchanged document keeps the spelling in which it was given.
     if (published.ok && !(stored && isDeepStrictEqual(JSON.parse(stored.document), published.document)))
@@ -73,6 +75,7 @@ export async function startHosting(by: By, did: Did): Promise<void> {
 /** Serve the document no longer. From then on, what the owner's own web server publishes counts. */
 export async function endHosting(by: By, did: Did): Promise<void> {
   await by.ctx.db.transaction(async (tx) => {
+    await revalidate(by, tx)
     if (!(await hostingStateOf(tx, did)).isHosted) return
     await setHostedSince(tx, did, null)
     await forgetDidDocument(tx, did)
@@ -91,6 +94,7 @@ export async function editDocument(by: By, did: Did, document: { id?: unknown })
   if (Buffer.byteLength(text) > MAX_WEB_DOCUMENT_BYTES)
     throw invalidRequest(`The document may have at most ${MAX_WEB_DOCUMENT_BYTES} bytes`)
   await ctx.db.transaction(async (tx) => {
+    await revalidate(by, tx)
     const stored = await findWebDocument(tx, did)
     if (stored === null || stored.hostedSince === null) throw invalidRequest('The document is not served here')
     refuseDropped(did, stored.document, document)
