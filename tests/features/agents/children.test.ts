@@ -8,11 +8,11 @@ import type { Did, Handle } from '../../../src/protocol/identifiers.ts'
 import { decodeJws } from '../../../src/protocol/jws.ts'
 import { formatDidKey, parseDidKey } from '../../../src/protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
-import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { confirmedAgent, exchangeAgent } from '../../support/clients/agent.ts'
 import { bring, reserveKey, type Bringing } from '../../support/clients/brought.ts'
 import { allNumbered } from '../../support/clients/events.ts'
-import { brokenByPost } from '../../support/faults/faulty-line.ts'
+import { brokenByPost, type Fate } from '../../support/faults/faulty-line.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
@@ -578,6 +578,41 @@ describe('a child that was cut off', () => {
     ).toBe(200)
     expect(await make(names[1]!, down.plcOp)).toMatchObject(failed(409, 'DID_ALREADY_EXISTS'))
     expect(await eventsAbout(downDid)).not.toContain('commit')
+  })
+
+  test.each([
+    [
+      'the session that asks has ended',
+      401,
+      (by: TestAccount) =>
+        by.call('com.atproto.server.deleteSession', { method: 'POST', headers: bearer(by.refreshJwt) }),
+    ],
+    [
+      'its parent is deactivated',
+      403,
+      (by: TestAccount) => by.call('com.atproto.server.deactivateAccount', { json: {} }),
+    ],
+  ] as const)('is not finished if %s when the directory has answered', async (_, status, end) => {
+    const parent = await createAccount(pds, newName())
+    const name = newName()
+    const brought = await bringAlone(name)
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    line.fate = async ({ method }): Promise<Fate> => {
+      if (method !== 'POST') return 'answered'
+      asked.resolve()
+      await answered.promise
+      return 'answered'
+    }
+    const making = make(name, brought.plcOp, parent.accessJwt)
+    await asked.promise
+    expect((await end(parent)).status).toBe(200)
+    answered.resolve()
+    expect((await making).status).toBe(status)
+    line.fate = () => 'answered'
+    await isQuiet(genesisDid(brought.plcOp))
+    const again = await logIn(pds, parent, parent.password)
+    await again.call('com.atproto.server.activateAccount', { method: 'POST' })
+    expect(await make(name, brought.plcOp, again.accessJwt)).toMatchObject({ status: 200 })
   })
 
   test('may be deleted by its parent, and is not finished then', async () => {

@@ -178,6 +178,9 @@ async function undo(ctx: Context, did: Did): Promise<void> {
 function finish(exchange: Exchange, parent: Did, did: Did, handle: Handle): Promise<Registration> {
   const { ctx } = exchange
   return ctx.db.transaction(async (tx) => {
+    // The directory may have taken a while.
+    await exchange.revalidate(tx)
+    await requireActiveParent(tx, parent)
     const now = ctx.clock.now()
     const child = await findChild(tx, did)
     if (child === null) throw didAlreadyExists()
