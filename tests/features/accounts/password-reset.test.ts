@@ -190,3 +190,11 @@ test('an account without a password gets one', async () => {
   expect((await reset(await lastCode(pds, erin.email), 'my first')).status).toBe(200)
   expect((await createSession('erin.test', 'my first')).status).toBe(200)
 })
+
+test('an address that no account can have is answered like any other, and leaves no work that fails', async () => {
+  for (const email of ['a\0b@example.com', '\0', 'a'.repeat(5000), ' ', '\ufffd@example.com']) {
+    expect([email, (await requestReset(email)).status]).toEqual([email, 200])
+    await pds.runSteps()
+    expect([email, await pds.rows('step')]).toEqual([email, []])
+  }
+})

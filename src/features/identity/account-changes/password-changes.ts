@@ -20,7 +20,8 @@ const MAX_ADDRESS_CHARS = 320
  * is an account.
  */
 export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
-  if (email.length > MAX_ADDRESS_CHARS) return
+  // No account has an address with a NUL, for which PostgreSQL cannot look.
+  if (email.length > MAX_ADDRESS_CHARS || email.includes('\0')) return
   const key = createHash('sha256').update(email.toLowerCase()).digest('hex')
   const { ctx } = exchange
   const payload = { email, told: askedBy(exchange) }
