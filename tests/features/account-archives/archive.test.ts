@@ -12,7 +12,7 @@ import { SlowDownload } from '../../support/faults/slow-download.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { Stored } from '../../support/stored-blobs.ts'
-import { until } from '../../support/until.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
 import { atOneNode } from '../../support/turns.ts'
@@ -211,6 +211,30 @@ test('an archive that a slow client is still taking ends with the session that a
   expect(isWhole).toBe(false)
   expect(body.length).toBeLessThan(LARGE_BYTES)
   expect((await own!.read()).isWhole).toBe(true)
+})
+
+test('an archive whose session ends while it waits for a place is not made, and nobody is told of one', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
+  const [frank, gina] = [await createAccount(pds, 'frank'), await createAccount(pds, 'gina')]
+  const uploader = Uploader.at(pds, gina.did as Uploader['did'], gina.accessJwt)
+  await uploader.refer('org.example.album/self', await uploader.upload(randomBytes(LARGE_BYTES)))
+  const thief = await logIn(pds, frank, frank.password)
+  const crowd = Array.from(
+    { length: 20 },
+    (_, i) => new SlowDownload(pds.url, PATH, `198.51.100.${i}`, bearer(gina.accessJwt)),
+  )
+  await until(async () => (await archives())[0] === 4)
+  const last = new SlowDownload(pds.url, PATH, '198.51.100.250', bearer(thief.accessJwt))
+  downloads.push(...crowd, last)
+  await eventLoopTurns(50)
+  const ended = await request(`${pds.url}/xrpc/com.atproto.server.deleteSession`, {
+    method: 'POST',
+    headers: bearer(thief.refreshJwt),
+  })
+  expect([ended.status, last.status]).toEqual([200, null])
+  await Promise.all(crowd.map((one) => one.leave()))
+  expect((await last.read()).status).toBe(401)
+  expect(await pds.count('account_event', { did: frank.did, event: 'exported' })).toBe(0)
 })
 
 test('a client that reads nothing keeps nobody else waiting, gets all of it later, and leaves nothing behind', async () => {

@@ -68,8 +68,12 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
   }
   try {
     await requireRoomToReceive(ctx, contents)
+    // The caller may have been ended while it waited for a place, or while the account was read.
     if (request.method !== 'HEAD')
-      await ctx.db.transaction((tx) => announceIn(tx, exchange, 'exported', did, { actor }))
+      await ctx.db.transaction(async (tx) => {
+        await exchange.revalidate(tx)
+        await announceIn(tx, exchange, 'exported', did, { actor })
+      })
   } catch (error) {
     closeContents(contents)
     place.leave()
