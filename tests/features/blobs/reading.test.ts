@@ -11,6 +11,8 @@ import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
 
+const FOR_CACHES = 'public, max-age=604800, s-maxage=60, immutable'
+
 let avatar: Blob
 const { pds } = useWorld()
 const stored = new Stored(pds)
@@ -48,7 +50,7 @@ test('a page keeps its type and is still only ever downloaded', async () => {
 
 test('caches keep what anybody may read, and ask by CID', async () => {
   const first = await alice.read(avatar.ref.$link)
-  expect(first.headers.get('cache-control')).toBe('public, max-age=604800, immutable')
+  expect(first.headers.get('cache-control')).toBe(FOR_CACHES)
   const etag = first.headers.get('etag')!
   expect(etag).toBe(`"${avatar.ref.$link}"`)
   const again = await alice.read(avatar.ref.$link, { 'if-none-match': `W/${etag}` })
@@ -222,13 +224,26 @@ test('an account that moved in is told which blobs are missing, until it has bro
   expect(await hal.sees(cid)).toEqual(SERVED)
 })
 
+test('a cache that asks again after a minute learns of a takedown', async () => {
+  const cid = await published(randomBytes(302), 'a.b.c/taken')
+  const etag = (await alice.read(cid)).headers.get('etag')!
+  const subject = { $type: 'com.atproto.admin.defs#repoBlobRef', did: alice.did, cid }
+  const taken = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    json: { subject, takedown: { applied: true } },
+    headers: bearer(ADMIN_TOKEN),
+  })
+  expect(taken.status).toBe(200)
+  const { status, headers } = await alice.read(cid, { 'if-none-match': etag })
+  expect([status, headers.get('cache-control')]).toEqual([400, 'private'])
+})
+
 test('no cache keeps an error in place of a blob', async () => {
   const cid = await published(randomBytes(300), 'a.b.c/uncached')
   const caching = async (headers: Record<string, string> = {}) => {
     const { status, headers: told } = await alice.read(cid, headers)
     return [status, told.get('cache-control')]
   }
-  expect(await caching()).toEqual([200, 'public, max-age=604800, immutable'])
+  expect(await caching()).toEqual([200, FOR_CACHES])
   expect(await caching({ range: 'bytes=300-' })).toEqual([416, 'no-store'])
   stored.delete(cid)
   expect(await caching()).toEqual([stored.LOST.status, 'no-store'])

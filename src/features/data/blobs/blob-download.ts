@@ -15,8 +15,10 @@ import { byteRangeOf, type ByteRange } from './byte-range.ts'
 import { blobStorage } from './open-storage.ts'
 import { isReferredInSpace } from './space-reference-store.ts'
 
-/** How long caches may keep a blob. The bytes of a CID never change, but an operator may take them down. */
+/** How long browsers may keep a blob: the bytes of a CID never change. */
 const CACHE_SECS = 7 * DAY_SECS
+/** How long a cache for many people may serve a blob before it asks again: an operator may take it down. */
+const SHARED_CACHE_SECS = 60
 
 /** Limits the log lines that readers of a lost blob cause. */
 const lostLines = perContext(({ clock }) => new LogRateLimiter(clock))
@@ -53,7 +55,7 @@ export async function downloadBlob(
   const reader = viewer === 'moderator' ? { did: null, admin: true } : viewer
   const blob = await readableBy(ctx, reader, did, cid)
   if (reader.did === null && !reader.admin)
-    replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
+    replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, s-maxage=${SHARED_CACHE_SECS}, immutable`)
   return sendBlob(exchange, blob, did, cid, async () => {
     await requireVisibleRepo(ctx, reader, did)
     await readableBy(ctx, reader, did, cid)
