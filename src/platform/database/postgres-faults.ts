@@ -36,6 +36,10 @@ const stateOf = (error: unknown): string => String((error as DriverError | null)
 export const isLost = (error: unknown): boolean =>
   lostStates.test(stateOf(error)) || lostCodes.test(String((error as DriverError | null)?.code))
 
+/** What the driver reports, for a connection that has been opened again meanwhile. */
+export const connectionLost = (): Error =>
+  Object.assign(new Error('the connection was lost'), { code: 'ERR_POSTGRES_CONNECTION_CLOSED' })
+
 /** Another transaction was in the way. The same work succeeds when it runs again. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof WriteConflict || conflictStates.test(stateOf(error))

@@ -288,7 +288,7 @@ export class PostgresHistory implements History {
     while (this.#doubts > 0 && !this.#isClosed && !this.ended.aborted) {
       const doubts = this.#doubts
       try {
-        await this.#onOwnConnection((reader) => this.#compare(reader))
+        await this.#onOwnConnection((reader) => this.compare(reader))
         if (doubts === this.#doubts) this.#doubts = 0
       } catch (error) {
         this.#fault = error
@@ -299,7 +299,9 @@ export class PostgresHistory implements History {
     this.#certainty = Promise.withResolvers()
   }
 
-  async #compare(reader: Reader): Promise<void> {
+  /** As `examine`, with what features know. */
+  async compare(reader: Reader): Promise<void> {
+    if (this.#known === null) return
     await this.examine(reader)
     for (const witness of this.#witnesses) {
       const what = await witness(reader)

@@ -1,36 +1,43 @@
 /** Reads of committed data on PostgreSQL, on pools of connections. A read whose connection was lost is made again. */
-import type { SQL } from 'bun'
+import type { ReservedSQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
 import type { PostgresHistory } from './postgres-history.ts'
+import { readerSettings, ReadingLine, reserved, SILENCE_MILLIS } from './postgres-reading-line.ts'
 import { SupervisedPool, type Connect } from './supervised-pool.ts'
-import { commands, readerOn, send, statementOf, type Rows, type Statement } from './postgres-statements.ts'
+import {
+  allOf,
+  commands,
+  firstOf,
+  readerOn,
+  send,
+  statementOf,
+  type Rows,
+  type Statement,
+} from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
-import { resumed } from '../running/request-scope.ts'
+import { outsideRequests, resumed } from '../running/request-scope.ts'
 
 /**
- * Connections for single reads and short series of them. Reads that wait for the same connection are sent together,
- * which takes fewer round trips, and less time here and there, than a connection for each.
+ * Reads that wait for the same connection are sent together, which takes fewer round trips, and less time here and
+ * there, than a connection for each. The second one is opened when a read has made others wait.
  */
-const READER_CONNECTIONS = 2
+const LINES = 2
+/** Most single reads that are sent together: PostgreSQL may begin while others are still being prepared. */
+const MAX_TOGETHER = 16
 /** Connections for long reads, each of which sees one state of the database. */
 const SNAPSHOT_CONNECTIONS = 4
 /** If the oldest read of a connection has taken this much longer than that of another, new ones go to the other. */
 const LATE_MILLIS = 5
+/** Between tries to open another connection. */
+const OPEN_AGAIN_MILLIS = 1000
 /** Once every connection has had a read for this long, new ones take connections for long reads. */
 const SLOW_MILLIS = 100
 /** Most single reads that wait for an answer. */
 const MAX_READS = 10_000
 /** Between tries of a read while connections are lost. */
 const PAUSE_MILLIS = 50
-/** Longest wait for a connection of its own. */
-const RESERVE_MILLIS = 10_000
-
-/** A statement, and the pause between two of a snapshot. PostgreSQL ends what takes longer. */
-const settings = { statement_timeout: 20_000, idle_in_transaction_session_timeout: 300_000 }
-/** More than the longest statement. */
-const SILENCE_MILLIS = 30_000
 
 export interface ReadersOptions {
   counters: DatabaseCounters
@@ -38,11 +45,19 @@ export interface ReadersOptions {
   waits: Waits
 }
 
+/** A read that is sent at the end of the turn of the event loop. */
+interface Gathered {
+  statement: Statement
+  resolve(rows: Promise<Rows>): void
+}
+
 export class PostgresReaders implements Reader {
-  /** A pool for each connection: the driver would send a read along on one that is busy with a slow read. */
-  readonly #single: readonly SupervisedPool[]
+  readonly #lines: readonly ReadingLine[]
   readonly #snapshotPool: SupervisedPool
-  readonly #reader: Reader
+  #gathered: Gathered[] = []
+  #isOpening = false
+  /** Reads that wait for a connection to open. */
+  #unopened = 0
   /** Snapshots that have a connection, or wait for one. */
   #snapshots = 0
   /** The snapshot that waits for a connection, if there is one. */
@@ -54,58 +69,129 @@ export class PostgresReaders implements Reader {
     readonly options: ReadersOptions,
   ) {
     const { history, waits } = options
-    const pool = (connections: number) =>
-      new SupervisedPool({
-        // One that is opened later may lead to another copy than the others, which have not ended yet.
-        open: (onclose) => connect(connections, { connection: settings, onclose, onconnect: () => history.doubt() }),
-        silenceMillis: SILENCE_MILLIS,
-        lastAnswersMillis: waits.lastAnswersMillis,
-        onEnd: () => history.doubt(),
-      })
-    this.#single = Array.from({ length: READER_CONNECTIONS }, () => pool(1))
-    this.#snapshotPool = pool(SNAPSHOT_CONNECTIONS)
-    this.#reader = readerOn((query) => this.#read(query))
+    this.#lines = Array.from({ length: LINES }, () => new ReadingLine(connect, options))
+    this.#snapshotPool = new SupervisedPool({
+      // One that is opened later may lead to another copy than the others, which have not ended yet.
+      open: (onclose) =>
+        connect(SNAPSHOT_CONNECTIONS, {
+          connection: readerSettings,
+          onclose,
+          onconnect: () => history.doubt(),
+        }),
+      silenceMillis: SILENCE_MILLIS,
+      lastAnswersMillis: waits.lastAnswersMillis,
+      onEnd: () => history.doubt(),
+    })
   }
 
   get pools(): SupervisedPool[] {
-    return [...this.#single, this.#snapshotPool]
+    return [...this.#lines.map(({ pool }) => pool), this.#snapshotPool]
   }
 
-  /** Where a read that begins now waits least. */
-  get #quickest(): SupervisedPool {
-    const quickest = this.#single.reduce((best, other) => (isQuicker(other, best) ? other : best))
-    return quickest.waitingMillis > SLOW_MILLIS && this.#snapshots < SNAPSHOT_CONNECTIONS
-      ? this.#snapshotPool
-      : quickest
+  /** Where a read that begins now waits least; null: on a connection for long reads. */
+  #quickest(): ReadingLine | null {
+    const open = this.#lines.filter(({ isCompared }) => isCompared)
+    if (open.length === 0) return this.#lines[0]!
+    const quickest = open.reduce((best, other) => (isQuicker(other.pool, best.pool) ? other : best))
+    if (open.length < LINES && !this.#isOpening) {
+      this.#isOpening = true
+      void outsideRequests(() => this.#openIfLate()).finally(() => (this.#isOpening = false))
+    }
+    return quickest.pool.waitingMillis > SLOW_MILLIS && this.#snapshots < SNAPSHOT_CONNECTIONS ? null : quickest
   }
 
-  readonly all = <Row>(query: Sql): Promise<Row[]> => this.#reader.all<Row>(query)
-  readonly get = <Row>(query: Sql): Promise<Row | null> => this.#reader.get<Row>(query)
+  /** Opens another connection if reads wait for long. Those that wait already keep their places. */
+  async #openIfLate(): Promise<void> {
+    await pause(LATE_MILLIS, undefined, { ref: false })
+    const isLate = this.#lines.every(({ isCompared, pool }) => !isCompared || pool.waitingMillis >= LATE_MILLIS)
+    if (this.#isClosed || !isLate) return
+    try {
+      await this.#lines.find(({ isCompared }) => !isCompared)?.open()
+    } catch {
+      // There may be no more connections.
+      await pause(OPEN_AGAIN_MILLIS, undefined, { ref: false })
+    }
+  }
 
-  async #read(query: Sql): Promise<Rows> {
-    const { history, waits } = this.options
-    const statement = statementOf(query)
-    if (this.#reads >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
-    this.options.counters.statements++
-    const ask = () => this.#ask(this.#quickest, statement)
-    for (const end = performance.now() + waits.readMillis; ;) {
+  readonly all = <Row>(query: Sql): Promise<Row[]> => this.#read(query, allOf<Row>)
+  readonly get = <Row>(query: Sql): Promise<Row | null> => this.#read(query, firstOf<Row>)
+
+  /** Without functions that are resumed, of which each takes as long as a part of a microsecond: most reads go well. */
+  #read<T>(query: Sql, resultOf: (rows: Rows) => T): Promise<T> {
+    const { history, counters, waits } = this.options
+    let statement: Statement
+    try {
+      statement = statementOf(query)
+      if (this.#reads >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
+    counters.statements++
+    const end = performance.now() + waits.readMillis
+    const again = () => this.#persistently(statement, end).then(resultOf)
+    if (history.isDoubtful) return again()
+    return this.#send(statement).then(
+      (rows) => {
+        if (history.isDoubtful) return again()
+        resumed()
+        return resultOf(rows)
+      },
+      (error: unknown) => this.#pauseAfter(error, end).then(again),
+    )
+  }
+
+  async #persistently(statement: Statement, end: number): Promise<Rows> {
+    const { history } = this.options
+    for (;;) {
       try {
         if (history.isDoubtful) await history.certain(end - performance.now())
-        const rows = await ask()
+        const rows = await this.#ask(this.#quickest(), statement)
         if (history.isDoubtful) continue
         resumed()
         return rows
       } catch (error) {
-        if (this.#isClosed || !isLost(error) || performance.now() > end) throw faultOf(error)
-        await pause(PAUSE_MILLIS)
+        await this.#pauseAfter(error, end)
       }
     }
   }
 
-  /** The driver sends reads of a pool along on connections that are busy, so those for long reads are reserved. */
-  #ask(pool: SupervisedPool, statement: Statement): Promise<Rows> {
-    return pool.use(async (connections, question) => {
-      if (pool !== this.#snapshotPool) return send(connections, statement)
+  /** Throws the error unless another try may go well before `end`. */
+  async #pauseAfter(error: unknown, end: number): Promise<void> {
+    if (this.#isClosed || !isLost(error) || performance.now() > end) throw faultOf(error)
+    await pause(PAUSE_MILLIS)
+  }
+
+  /**
+   * The driver writes to the socket after each callback of the event loop, such as that of a request. What comes while
+   * all connections are busy therefore waits for the end of the turn, and is written at once.
+   */
+  #send(statement: Statement): Promise<Rows> {
+    const idle = this.#lines.find(({ isCompared, pool }) => isCompared && pool.outstanding === 0)
+    if (idle !== undefined && this.#gathered.length === 0) return idle.pool.ask(statement)
+    const { promise, resolve } = Promise.withResolvers<Rows>()
+    this.#gathered.push({ statement, resolve })
+    if (this.#gathered.length === 1) outsideRequests(() => setImmediate(() => this.#sendGathered()))
+    else if (this.#gathered.length === MAX_TOGETHER) this.#sendGathered()
+    return promise
+  }
+
+  #sendGathered(): void {
+    const gathered = this.#gathered
+    if (gathered.length === 0) return
+    this.#gathered = []
+    const line = this.#quickest()
+    for (const { statement, resolve } of gathered) resolve(this.#ask(line, statement))
+  }
+
+  #ask(line: ReadingLine | null, statement: Statement): Promise<Rows> {
+    if (line?.isCompared) return line.pool.ask(statement)
+    if (line !== null) {
+      this.#unopened++
+      const opened = line.open().finally(() => this.#unopened--)
+      return opened.then(() => line.pool.ask(statement))
+    }
+    // The driver sends reads of a pool along on connections that are busy, so this one is reserved.
+    return this.#snapshotPool.use(async (connections, question) => {
       const connection = await reserved(connections)
       question.answered()
       try {
@@ -117,9 +203,17 @@ export class PostgresReaders implements Reader {
   }
 
   shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
-    const pool = this.#quickest
+    const line = this.#quickest()
+    const pool = line?.pool ?? this.#snapshotPool
     // Others see that the connection is taken, also between two statements.
-    return pool.use((_, question) => this.#steady(pool, work, () => question.answered()))
+    return pool.use((_, question) =>
+      this.#steady(
+        pool,
+        () => this.#reserve(line),
+        work,
+        () => question.answered(),
+      ),
+    )
   }
 
   /**
@@ -149,16 +243,25 @@ export class PostgresReaders implements Reader {
   async #long<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
     this.#snapshots++
     try {
-      return await this.#steady(this.#snapshotPool, work)
+      return await this.#steady(this.#snapshotPool, () => this.#reserve(null), work)
     } finally {
       this.#snapshots--
     }
   }
 
-  async #steady<T>(pool: SupervisedPool, work: (reader: Reader) => Promise<T>, onAnswer?: () => void): Promise<T> {
+  #reserve(line: ReadingLine | null): Promise<ReservedSQL> {
+    return line === null ? reserved(this.#snapshotPool.current) : line.reserve()
+  }
+
+  async #steady<T>(
+    pool: SupervisedPool,
+    reserve: () => Promise<ReservedSQL>,
+    work: (reader: Reader) => Promise<T>,
+    onAnswer?: () => void,
+  ): Promise<T> {
     const { history, waits } = this.options
     if (history.isDoubtful) await history.certain(waits.readMillis)
-    const connection = await reserved(pool.current).catch((error: unknown) => {
+    const connection = await reserve().catch((error: unknown) => {
       throw faultOf(error)
     })
     if (history.isDoubtful)
@@ -190,7 +293,9 @@ export class PostgresReaders implements Reader {
   }
 
   get #reads(): number {
-    return this.pools.reduce((sum, { outstanding }) => sum + outstanding, 0)
+    let reads = this.#gathered.length + this.#unopened + this.#snapshotPool.outstanding
+    for (const { pool } of this.#lines) reads += pool.outstanding
+    return reads
   }
 
   async close(): Promise<void> {
@@ -227,18 +332,5 @@ class SharedSnapshot {
     } finally {
       if (--this.#users === 0) this.#over.resolve()
     }
-  }
-}
-
-async function reserved(pool: SQL) {
-  const waiting = new AbortController()
-  const timer = setTimeout(
-    () => waiting.abort(new DatabaseUnavailable('all connections of the database are in use')),
-    RESERVE_MILLIS,
-  )
-  try {
-    return await pool.reserve({ signal: waiting.signal })
-  } finally {
-    clearTimeout(timer)
   }
 }

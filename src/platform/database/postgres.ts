@@ -7,6 +7,7 @@
  * | `supervised-pool.ts` | a pool that does not wait forever |
  * | `postgres-faults.ts` | what an error means |
  * | `postgres-readers.ts` | reads and snapshots |
+ * | `postgres-reading-line.ts` | a connection for single reads |
  * | `postgres-writer.ts` | the queue of transactions: which run together, beside others, and again |
  * | `postgres-connection.ts` | a connection that writes, and whether an interrupted COMMIT was made |
  * | `postgres-group.ts` | one BEGIN … COMMIT |

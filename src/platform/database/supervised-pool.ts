@@ -5,6 +5,8 @@
  * one opened.
  */
 import type { SQL } from 'bun'
+import { connectionLost } from './postgres-faults.ts'
+import { send, type Rows, type Statement } from './postgres-statements.ts'
 
 /** Opens a pool of at most `max` connections. */
 export type Connect = (
@@ -20,6 +22,8 @@ export interface SupervisedPoolOptions {
   lastAnswersMillis: number
   /** Called when a connection has ended. */
   onEnd?: () => void
+  /** Whether to use what answers now. Answers to `ask` are otherwise treated as lost. */
+  trusts?: () => boolean
 }
 
 /** Work on a connection that waits for answers. */
@@ -81,6 +85,24 @@ export class SupervisedPool {
     } finally {
       this.#outstanding.delete(question)
     }
+  }
+
+  /** As `use`, for one statement. */
+  ask(statement: Statement): Promise<Rows> {
+    const question = new Question(() => (this.#answeredAt = performance.now()))
+    this.#outstanding.add(question)
+    return send(this.#pool, statement).then(
+      (rows) => {
+        question.answered()
+        this.#outstanding.delete(question)
+        if (this.options.trusts?.() === false) throw connectionLost()
+        return rows
+      },
+      (error: unknown) => {
+        this.#outstanding.delete(question)
+        throw error
+      },
+    )
   }
 
   /** Call it from time to time. */

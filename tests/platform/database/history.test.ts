@@ -127,25 +127,31 @@ test('after a failover that lost a change no node reads or writes, whether it ha
   )
 })
 
-test('a connection that opens after a failover, while the others are silent, is not read from before it is compared', async () => {
-  await withServer((given) =>
-    withStandby(
-      given,
-      async (standby) => {
-        const [one] = given.nodes
-        await standby.promote()
-        await expect(one.snapshot((reader) => reader.all(sql`SELECT name FROM entry`))).rejects.toThrow(
-          DatabaseUnavailable,
-        )
-        expect(one.ended.reason).toBeInstanceOf(HistoryLost)
-        const db = new SQL(standby.url(NAME), { max: 1 })
-        await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
-        await db.close()
-      },
-      ({ line }) => line.freeze(),
-    ),
-  )
-})
+const reads: Record<string, (db: Database) => Promise<unknown>> = {
+  'a read': namesIn,
+  'a short snapshot': (db) => db.shortSnapshot((reader) => reader.all(sql`SELECT name FROM entry`)),
+  'a snapshot': (db) => db.snapshot((reader) => reader.all(sql`SELECT name FROM entry`)),
+}
+test.each(Object.keys(reads))(
+  '%s on a connection that opens after a failover, while the others are silent, waits until it is compared',
+  async (kind) => {
+    await withServer((given) =>
+      withStandby(
+        given,
+        async (standby) => {
+          const [one] = given.nodes
+          await standby.promote()
+          await expect(reads[kind]!(one)).rejects.toThrow(DatabaseUnavailable)
+          expect(one.ended.reason).toBeInstanceOf(HistoryLost)
+          const db = new SQL(standby.url(NAME), { max: 1 })
+          await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
+          await db.close()
+        },
+        ({ line }) => line.freeze(),
+      ),
+    )
+  },
+)
 
 test('a role that may not ask which server it is notices what is missing', async () => {
   const functions = ['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']
