@@ -8,8 +8,9 @@ import { INVALID_HANDLE, recordUri, type Nsid } from '../../../protocol/identifi
 import { accountSummary } from '../../identity/accounts/accounts.ts'
 import { requireVisible } from '../../access/auth/auth.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
+import { collectionsOf } from './collection-lists.ts'
 import { recordPage } from './record-pages.ts'
-import { listCollections, visibleRecordAt, type RecordBeside } from './record-store.ts'
+import { visibleRecordAt, type RecordBeside } from './record-store.ts'
 import { recordViews } from './record-views.ts'
 import { editionBeside, editionOf, type EditionBeside } from './repo-store.ts'
 
@@ -41,9 +42,9 @@ export const readRoutes = [
 
   query('com.atproto.repo.describeRepo', {
     async handler({ ctx, params: { repo } }) {
-      const account = await accountSummary(ctx.db, repo)
+      const account = await accountSummary<EditionBeside>(ctx.db, repo, editionBeside)
       if (account === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${repo}`)
-      const { did, handle, status } = account
+      const { did, handle, status, beside } = account
       requireVisible(status, { did: null, admin: false }, did)
       const resolution = await resolveDid(ctx, did)
       if (!resolution.ok) throw invalidRequest(`Could not resolve DID: ${did}`)
@@ -54,7 +55,7 @@ export const readRoutes = [
         handle: (isFurther ? claimed : handle) ?? INVALID_HANDLE,
         did,
         didDoc: resolution.document as unknown as Record<string, unknown>,
-        collections: (await listCollections(ctx.db, did)) as Nsid[],
+        collections: (await collectionsOf(ctx, did, editionOf(beside))) as Nsid[],
         handleIsCorrect: isFurther || (handle !== null && claimed === handle),
       }
     },

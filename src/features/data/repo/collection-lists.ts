@@ -1,0 +1,36 @@
+/**
+ * Keeps which collections a repository has, which takes a step of an index for each to find out. The list stays correct
+ * while the edition of the repository is the same.
+ */
+import { perContext, type Context } from '../../../platform/context.ts'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
+import { listCollections } from './record-store.ts'
+
+/** Characters of all kept lists: those of some 5,000 ordinary repositories. */
+const MAX_CHARS = 2 * 1024 ** 2
+
+interface KeptList {
+  edition: string
+  collections: readonly string[]
+}
+
+const keptLists = perContext(
+  () =>
+    new BoundedCache<KeptList>(MAX_CHARS, (did, { collections }) =>
+      collections.reduce((chars, { length }) => chars + length, did.length),
+    ),
+)
+
+/**
+ * Returns the collections that have records, as `listCollections` does. `edition` is that of the repository, read
+ * before; null if the account has none.
+ */
+export async function collectionsOf(ctx: Context, did: Did, edition: string | null): Promise<readonly string[]> {
+  const kept = keptLists(ctx)
+  const known = kept.get(did)
+  if (known?.edition === edition) return known.collections
+  const collections = await listCollections(ctx.db, did)
+  if (edition !== null) kept.set(did, { edition, collections })
+  return collections
+}
