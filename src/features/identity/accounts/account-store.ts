@@ -41,7 +41,7 @@ async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
   return row && fromRow(row)
 }
 
-const fromRow = (row: Row): Account => ({
+const fromRow = <Found extends Row>(row: Found): Omit<Found, keyof Account> & Account => ({
   ...row,
   invitesDisabled: row.invitesDisabled === 1,
   hasPassword: row.hasPassword === 1,
@@ -58,7 +58,7 @@ export async function accountOfCaller(
   const row = await reader.get<Row & { valid: number }>(
     sql`SELECT ${columns}, ${validColumn(revalidation)} FROM account WHERE did = ${did}`,
   )
-  return row && { ...fromRow(row), valid: row.valid }
+  return row && fromRow(row)
 }
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
