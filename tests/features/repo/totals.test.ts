@@ -35,7 +35,7 @@ async function counted(account: TestAccount) {
 const keptIn = async ({ did }: TestAccount) => {
   const [row] = await pds.rows('repo', { did })
   return {
-    records: row!.counted_rev === row!.rev && row!.record_count,
+    records: (row!.counted_rev ?? row!.nodes_rev) === row!.rev && row!.record_count,
     nodes: row!.nodes_rev === row!.rev && row!.node_count,
   }
 }
@@ -52,6 +52,18 @@ test('the numbers are those of what is stored, after writes, deletions and a new
   const blocks = await counted(ann)
   expect(await statusOf(ann)).toEqual({ records: 250, blocks })
   expect(await keptIn(ann)).toEqual({ records: 250, nodes: blocks - 251 })
+})
+
+test('the number of records that an earlier version kept is believed if it is that of the present revision', async () => {
+  const fred = await createAccount(pds, 'fred')
+  await write(fred, 0, 20)
+  const { id, rev } = (await pds.rows('repo', { did: fred.did }))[0]!
+  await pds.damage('repo', { id }, { record_count: 7, counted_rev: '3jzfcijpj2z2a' })
+  expect(await statusOf(fred)).toMatchObject({ records: 20 })
+  await pds.damage('repo', { id }, { record_count: 20, counted_rev: rev })
+  await write(fred, 20, 25)
+  expect(await statusOf(fred)).toEqual({ records: 25, blocks: await counted(fred) })
+  expect((await keptIn(fred)).records).toBe(25)
 })
 
 test('a repository from before the numbers were kept is counted once', async () => {

@@ -104,10 +104,10 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       },
       {
         path: 'src/features/data/repo/repo-store.ts',
-        find: `record_count = \${records}, counted_rev = \${rev}, node_count = \${nodes}, nodes_rev = \${rev}
+        find: `record_count = \${records}, counted_rev = NULL, node_count = \${nodes}, nodes_rev = \${rev}
     WHERE id = \${before.id} AND rev = \${before.rev}\`)
   requireUpdated(updated, before)`,
-        put: `record_count = \${records}, counted_rev = \${rev}, node_count = \${nodes}, nodes_rev = \${rev}
+        put: `record_count = \${records}, counted_rev = NULL, node_count = \${nodes}, nodes_rev = \${rev}
     WHERE id = \${before.id}\`)
   requireUpdated(updated, before)`,
       },

@@ -85,8 +85,11 @@ export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data
 /** The numbers of a repository that commits keep. */
 export type RepoCounts = Pick<StoredTree, 'records' | 'nodes'>
 
-/** The number of records that is stored, if it is that of the present revision. */
-const storedCount = sql`CASE WHEN counted_rev = rev THEN record_count END`
+/**
+ * The number of records that is stored, if it is that of the present revision: `nodes_rev`, which says the same of both
+ * numbers. Earlier versions had a revision for each, and set `counted_rev`.
+ */
+const storedCount = sql`CASE WHEN COALESCE(counted_rev, nodes_rev) = rev THEN record_count END`
 const keptCounts = sql`${storedCount} AS records, CASE WHEN nodes_rev = rev THEN node_count END AS nodes`
 
 export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
@@ -107,7 +110,7 @@ export const keepCounts = (
   { records, nodes }: { records: number; nodes: number },
 ): Promise<number> =>
   writer.run(sql`
-    UPDATE repo SET record_count = ${records}, counted_rev = rev, node_count = ${nodes}, nodes_rev = rev
+    UPDATE repo SET record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = rev
     WHERE id = ${id} AND rev = ${rev}`)
 
 /**
@@ -175,8 +178,8 @@ export async function insertRepo(
   nodes: number,
 ): Promise<void> {
   const row = await tx.get<{ id: number }>(sql`
-    INSERT INTO repo (did, rev, head, data, commit_block, fresh, record_count, counted_rev, node_count, nodes_rev)
-    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}, 0, ${rev}, ${nodes}, ${rev})
+    INSERT INTO repo (did, rev, head, data, commit_block, fresh, record_count, node_count, nodes_rev)
+    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}, 0, ${nodes}, ${rev})
     RETURNING id`)
   await ownNumber(tx, row!.id)
 }
@@ -232,7 +235,7 @@ export async function updateTree(
 ): Promise<void> {
   const updated = await tx.run(sql`
     UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh},
-      unlisted_count = ${unlisted}, record_count = ${records}, counted_rev = ${rev}, node_count = ${nodes}, nodes_rev = ${rev}
+      unlisted_count = ${unlisted}, record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = ${rev}
     WHERE id = ${before.id} AND rev = ${before.rev}`)
   requireUpdated(updated, before)
 }
@@ -274,7 +277,7 @@ export async function replaceRepo(
     )
   const owned = await tx.run(sql`
     UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL,
-      record_count = ${records}, counted_rev = ${rev}, node_count = ${nodes}, nodes_rev = ${rev}
+      record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = ${rev}
     WHERE id = ${staged.id} AND staged_until IS NOT NULL`)
   requireUpdated(owned, staged)
 }
