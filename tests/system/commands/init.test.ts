@@ -295,7 +295,7 @@ describe('unattended', () => {
     [['--domain', 'bücher.example.org'], 2, 'xn--bcher-kva.example.org'],
     [['--mail', 'http://mail.example.com'], 2, '--mail takes smtp://'],
     [['--mail', 'smtp://a:%zz@mail.example.com'], 2, '--mail takes smtp://'],
-    [['--sign-up', 'friends'], 2, '--sign-up is one of invite, open, closed'],
+    [['--sign-up', 'friends'], 2, '--sign-up must be one of invite, open, closed'],
     [['--address', 'here'], 2, '--address takes IP addresses'],
     [['--config', 'pds.toml'], 2, '--config takes a name that ends in .env'],
     [['--port', '99999'], 1, '99999 is above the maximum 65535'],
