@@ -6,7 +6,7 @@ import { credentialOf } from './hooks.ts'
 import { perContext } from '../platform/context.ts'
 import { decodeObject } from '../protocol/jws.ts'
 import { opaqueTokenHash } from '../protocol/opaque-token.ts'
-import { authorizationOf, type Authorization } from './authorization-header.ts'
+import type { Authorization } from './authorization-header.ts'
 
 /**
  * Returns a guard that accepts these credentials with one required scope. The first credential that the request
@@ -64,8 +64,8 @@ export const inOtherWords = <Caller>(
  * The `otherwise` of guards that require a token: throws `AuthMissing` without an `Authorization` header, else
  * `InvalidToken`.
  */
-export function refuseOthers({ request, ctx }: Exchange): never {
-  if (authorizationOf(request) === null) throw authMissing(ctx.config.publicUrl)
+export function refuseOthers({ authorization, ctx }: Exchange): never {
+  if (authorization === null) throw authMissing(ctx.config.publicUrl)
   throw invalidToken('Unexpected authorization type')
 }
 
@@ -74,10 +74,8 @@ export function refuseOthers({ request, ctx }: Exchange): never {
  */
 export const presentedAs =
   (scheme: Authorization['scheme']) =>
-  ({ request }: Exchange): string | null => {
-    const authorization = authorizationOf(request)
-    return authorization?.scheme === scheme ? authorization.value : null
-  }
+  ({ authorization }: Exchange): string | null =>
+    authorization?.scheme === scheme ? authorization.value : null
 
 const bearer = presentedAs('bearer')
 
@@ -111,7 +109,7 @@ export const strict = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
   ...guard,
   check(exchange) {
     try {
-      authorizationOf(exchange.request)
+      void exchange.authorization
     } catch (error) {
       if (error instanceof Refusal) throw authenticationRequired(error.message)
       throw error

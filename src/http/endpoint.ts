@@ -15,6 +15,7 @@ import type { Context } from '../platform/context.ts'
 import type { LimitName } from '../platform/running/limits.ts'
 import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
 import type { RequestBody } from './body.ts'
+import type { Authorization } from './authorization-header.ts'
 import { weakEtag } from './encoding.ts'
 import type { Revalidate } from './revalidation.ts'
 
@@ -33,6 +34,8 @@ export interface Exchange {
   readonly forwardedHost: string | null
   /** Whether the client is on this machine or a private network, as far as its address tells. */
   readonly isNear: boolean
+  /** The `Authorization` header; null if there is none. Throws `InvalidToken` if it is malformed. */
+  readonly authorization: Authorization | null
   /** What limits know of the client: `address` is its /64 network for IPv6. */
   readonly client: Client
   /** Carried by every log line that is written while the request is handled. */

@@ -1,6 +1,7 @@
 /** One request on its way through the edge. What few requests need is computed on first use. */
 import { perContext, type Context } from '../platform/context.ts'
 import type { Client } from '../base/fair-queue.ts'
+import { authorizationOf, type Authorization } from './authorization-header.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, clientOf, isNear, isProxy, proxyList } from './client-address.ts'
 import { chosenCoding } from './encoding.ts'
@@ -27,6 +28,7 @@ export class RequestExchange implements Exchange {
   #client: Client | null = null
   #requestId: string | null = null
   #replyHeaders: Headers | null = null
+  #authorization: Authorization | null | undefined
 
   constructor(
     readonly ctx: Context,
@@ -87,6 +89,13 @@ export class RequestExchange implements Exchange {
 
   get takesPieces(): boolean {
     return this.peer.takesPieces === true && chosenCoding(this.request.headers.get('accept-encoding')) === null
+  }
+
+  /** Each kind of credential asks for it. */
+  get authorization(): Authorization | null {
+    return this.#authorization === undefined
+      ? (this.#authorization = authorizationOf(this.request))
+      : this.#authorization
   }
 
   get client(): Client {

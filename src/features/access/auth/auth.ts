@@ -5,7 +5,6 @@
  * returns the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
  * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
-import { authorizationOf } from '../../../http/authorization-header.ts'
 import type { CredentialKind, RequiredScope } from '../../../http/credential.ts'
 import { besideSessions, presentedAs, refuseOthers, strict, taking } from '../../../http/credential-guards.ts'
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
@@ -108,8 +107,8 @@ export const accessOrServiceAuth = (required: RequiredScope): Guard<AccessCaller
 /** Guard for everyone. The caller is the issuer of the service token, or null without an `Authorization` header. */
 export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>(
   [serviceKind],
-  ({ request }) => {
-    if (authorizationOf(request) === null) return null
+  ({ authorization }) => {
+    if (authorization === null) return null
     throw authenticationRequired('Invalid authorization header')
   },
 )

@@ -2,7 +2,6 @@
 import type { Credential } from '../../../http/credential.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, authMissing } from '../../../http/errors.ts'
-import { authorizationOf } from '../../../http/authorization-header.ts'
 import { presentedOpaqueToken, strict, taking } from '../../../http/credential-guards.ts'
 import { findCeremonyBySession, type Ceremony } from './ceremony-store.ts'
 
@@ -27,7 +26,7 @@ export const pendingCredential: Credential<PendingCaller> = {
  */
 export const pending: Guard<PendingCaller> = strict(
   taking([pendingCredential], (exchange) => {
-    if (authorizationOf(exchange.request) === null) throw authMissing(exchange.ctx.config.publicUrl)
+    if (exchange.authorization === null) throw authMissing(exchange.ctx.config.publicUrl)
     throw authenticationRequired()
   }),
 )

@@ -5,7 +5,6 @@
  * own, while tokens name the method of the proposal.
  */
 import { Type, type Static } from '@sinclair/typebox'
-import { authorizationOf } from '../../../http/authorization-header.ts'
 import { route, type Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
@@ -44,8 +43,7 @@ type Subject = Static<typeof notice>['subjects'][number]
 const authority: Guard<ServiceCaller> = {
   personal: true,
   takes: [serviceKind.name],
-  async check({ ctx, request }) {
-    const given = authorizationOf(request)
+  async check({ ctx, authorization: given }) {
     if (given?.scheme !== 'bearer') throw authenticationRequired()
     const accepts = ({ iss }: ServiceCaller) => ctx.config.cases.noticeAuthorities.includes(iss)
     return verifyServiceToken(ctx, given.value, { lxm: METHOD, accepts })
