@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
-import { bearer, request } from '../../support/clients/http.ts'
+import { createAccount, xrpc } from '../../support/clients/account.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
+import { lastCode } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -75,6 +77,22 @@ test('where it is off there is no such endpoint, but operators still see the lis
     body: { error: { code: 'NOT_FOUND' } },
   })
   expect(await list()).toMatchObject({ total: 2 })
+})
+
+test('an account that is deleted takes its address off the list, if that is confirmed', async () => {
+  await using other = await startPds({ waitlist: { enabled: true } })
+  const [ida, otto] = [await createAccount(other, 'ida'), await createAccount(other, 'otto')]
+  for (const { email } of [ida, otto]) await request(`${other.url}/waitlist`, { json: { email } })
+  await ida.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
+  const token = await lastCode(other, ida.email)
+  expect((await ida.call('com.atproto.server.confirmEmail', { json: { email: ida.email, token } })).status).toBe(200)
+  for (const { did } of [ida, otto])
+    expect(
+      (await xrpc(other, 'com.atproto.admin.deleteAccount', { json: { did }, headers: basic('admin', ADMIN_TOKEN) }))
+        .status,
+    ).toBe(200)
+  const { body } = await request(`${other.url}/v1/admin/waitlist`, { headers: bearer(ADMIN_TOKEN) })
+  expect(body.signups.map(({ email }: { email: string }) => email)).toEqual([otto.email])
 })
 
 test('an operator invites a person who waits, once, or takes the address off the list', async () => {

@@ -13,6 +13,7 @@ import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { parseHandle, wireTime } from '../../../protocol/identifiers.ts'
 import { languages } from '../../../protocol/languages.ts'
 import { actorOf, operator, recordAudit } from '../../operations/operators/operators.ts'
+import { accountOf } from '../accounts/accounts.ts'
 import { makeCodes, OPERATOR } from '../invites/invites.ts'
 import { addMail, invitedMail } from '../mails/mails.ts'
 import { countEntries, deleteEntry, insertEntry, listEntries, takeEntry } from './waitlist-store.ts'
@@ -43,6 +44,11 @@ async function readAddress(body: RequestBody): Promise<string> {
 export const waitlist: Feature = {
   name: 'waitlist',
   capabilities: ['waitlist'],
+  async forgetAccount(_, tx, did) {
+    const account = await accountOf(tx, did)
+    // Anyone may have signed up with an address that is not confirmed.
+    if (account?.email && account.emailConfirmedAt !== null) await deleteEntry(tx, account.email)
+  },
   routes: [
     route('POST', '/waitlist', {
       limit: 'waitlist',
