@@ -24,8 +24,10 @@ export async function changeEmail(
   const { emailConfirmedAt } = await presentAccount(ctx, did)
   if (emailConfirmedAt !== null && token === undefined)
     throw new Refusal(400, 'TokenRequired', 'confirmation token required')
-  await requireLastingAddress(ctx, wanted)
-  await replaceEmail(exchange, did, wanted, async (tx) =>
+  const email = parseEmailAddress(wanted)
+  if (email === null) throw emailNotSupported()
+  await requireLastingAddress(ctx, email)
+  await replaceEmail(exchange, did, email, async (tx) =>
     token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token }),
   )
 }

@@ -12,7 +12,10 @@ const read = async (): Promise<ReadonlySet<string>> => new Set(JSON.parse(await 
 
 let hosts: Promise<ReadonlySet<string>> | undefined
 
-/** Whether the address is at a listed host or at a subdomain of one. */
+/**
+ * Whether the address is at a listed host or at a subdomain of one. It has been parsed: looking up each of thousands of
+ * labels would take the square of their number.
+ */
 export async function isThrowAway(address: string): Promise<boolean> {
   const known = await (hosts ??= read())
   const labels = address
