@@ -165,7 +165,7 @@ test('an account that is gone, taken down or deactivated shows its blobs to itse
   expect(await nobody.json()).toMatchObject({ error: 'RepoNotFound' })
 })
 
-/** The smaller one is sent from memory, once it has been read. */
+/** The smaller one is sent from memory, once it has been read. From a bucket, the larger one breaks off at its end. */
 test.each([1000, 300_000])(
   'wrong bytes of %d on the disk are never served, nor is a file that is gone',
   async (size) => {
@@ -176,7 +176,8 @@ test.each([1000, 300_000])(
     const rotten = bytes.slice()
     rotten[500]! ^= 1
     await stored.write(cid, rotten)
-    expect(await alice.sees(cid)).toEqual(stored.LOST)
+    if (pds.bucket === null || size === 1000) expect(await alice.sees(cid)).toEqual(stored.LOST)
+    else await expect(alice.read(cid).then((response) => response.bytes())).rejects.toThrow()
     await stored.write(cid, bytes)
     expect(await alice.sees(cid)).toEqual(SERVED)
     stored.delete(cid)
