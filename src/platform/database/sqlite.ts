@@ -253,6 +253,7 @@ const changingRows = /^\s*(INSERT|UPDATE|DELETE)\b/i
 /** A connection and its prepared statements. */
 export class Prepared {
   readonly #statements = new Map<string, Kept>()
+  #isClosed = false
   /** Whether anything may have changed since this was last set to false. */
   hasChanged = false
 
@@ -301,6 +302,7 @@ export class Prepared {
   #prepared(text: string): Kept {
     const kept = this.#statements.get(text)
     if (kept) return kept
+    if (this.#isClosed) throw new DatabaseUnavailable('the database is closed')
     const made = {
       statement: this.connection.prepare(text),
       onlyReads: reading.test(text),
@@ -316,6 +318,7 @@ export class Prepared {
   }
 
   close() {
+    this.#isClosed = true
     for (const { statement } of this.#statements.values()) statement.finalize()
     this.#statements.clear()
     this.connection.close()
@@ -448,6 +451,7 @@ class Snapshots {
   }
 
   #begin(version: number): Snapshot {
+    if (this.#isClosed) throw new DatabaseUnavailable('the database is closed')
     const prepared = this.#idle.pop() ?? this.open()
     prepared.command('BEGIN')
     // SQLite fixes the visible state at the first statement, and others may come in before that.

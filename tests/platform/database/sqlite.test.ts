@@ -480,7 +480,7 @@ test('a trial of whether writing works writes to the file', async () => {
   await tried.close()
 })
 
-test('what is asked of a database that is closed, or is being closed, changes nothing', async () => {
+test('what is asked of a database that is closed, or is being closed, is refused as unavailable, and changes nothing', async () => {
   const path = join(dir, 'closed.db')
   const own = openSqlite({ path })
   await own.run(sql`CREATE TABLE thing (id INTEGER PRIMARY KEY)`)
@@ -489,6 +489,11 @@ test('what is asked of a database that is closed, or is being closed, changes no
   const size = statSync(path).size
   await expect(own.run(sql`INSERT INTO thing VALUES (2)`)).rejects.toThrow(DatabaseUnavailable)
   await expect(own.logFollowing!.settle()).rejects.toThrow(DatabaseUnavailable)
+  // Requests that a stopping server no longer waits for are refused like any other.
+  await expect(own.get(sql`SELECT 1`)).rejects.toThrow(DatabaseUnavailable)
+  await expect(own.all(sql`SELECT id FROM thing`)).rejects.toThrow(DatabaseUnavailable)
+  await expect(own.snapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
+  await expect(own.shortSnapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
   expect(statSync(path).size).toBe(size)
   expect(existsSync(`${path}-wal`)).toBe(false)
 })
