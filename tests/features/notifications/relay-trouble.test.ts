@@ -325,9 +325,19 @@ test('a queue that nobody works off is bounded: the oldest pushes make room', as
     handle: 'handle',
     registered_at: 0,
   })
-  for (let round = 0; round < 81; round++)
-    await ctx.db.transaction(async (tx) => {
-      for (let i = 0; i < 100; i++) await enqueuePush(ctx, tx, ann.did as Did, message)
+  const enqueue = (times: number) =>
+    ctx.db.transaction(async (tx) => {
+      for (let i = 0; i < times; i++) await enqueuePush(ctx, tx, ann.did as Did, message)
     })
+  await enqueue(1)
+  const [first] = await pds.rows('step', { kind: 'push' })
+  const later = Array.from({ length: 7950 }, () => Bun.randomUUIDv7())
+  await pds.plant(
+    'step',
+    later.map((id) => ({ ...first!, id, key: id })),
+  )
+  await enqueue(100)
   expect(await waitingSteps(pds, 'push')).toBe(8000)
+  const left = new Set((await pds.rows('step', { kind: 'push' })).map(({ id }) => id))
+  expect([left.has(first!.id), later.findIndex((id) => left.has(id))]).toEqual([false, 50])
 })
