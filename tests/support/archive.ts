@@ -21,10 +21,12 @@ export const blockOf = (data: Data): Block => {
   return { cid: cidOfCbor(bytes), bytes }
 }
 
+/** A record that is at many paths is encoded once. */
 export function archiveOf(did: string, rev: string, records: Record<string, Data>, key: SigningKey): Archive {
+  const blocks = new Map<Data, Block>()
   const leaves = Object.entries(records)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([path, data]) => [path, blockOf(data)] as const)
+    .map(([path, data]) => [path, blocks.getOrInsertComputed(data, () => blockOf(data))] as const)
   const nodes: Block[] = []
   const data = buildTree(
     leaves.map(([path, { cid }]) => [path, cid] as const),
