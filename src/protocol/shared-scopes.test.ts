@@ -3,7 +3,7 @@ import { scopePresets } from './app-password-scopes.ts'
 import { permissionsOf } from './scopes.ts'
 import { sharedScopes } from './shared-scopes.ts'
 
-const shared = (asked: string, allowed: string) => sharedScopes(asked.split(' '), allowed.split(' ')).join(' ')
+const shared = (asked: string, allowed: string) => sharedScopes(asked.split(' '), allowed.split(' '))!.join(' ')
 
 test.each([
   ['atproto transition:generic', 'atproto transition:generic', 'atproto transition:generic'],
@@ -11,6 +11,19 @@ test.each([
   ['atproto repo:app.bsky.feed.post repo:app.bsky.feed.like', scopePresets.post, `atproto ${scopePresets.post}`],
   ['repo:*?action=delete', 'repo:a.b.c?action=create', ''],
   ['repo?collection=a.b.c&collection=a.b.d', 'repo:a.b.d repo:a.b.e', 'repo:a.b.d'],
+  ['repo:*', 'repo:a.b.c repo:a.b.d', 'repo?collection=a.b.c&collection=a.b.d'],
+  [
+    'repo:*',
+    'repo:*?action=create repo:a.b.c?action=delete',
+    'repo:*?action=create repo:a.b.c?action=create&action=delete',
+  ],
+  ['repo:a.b.c', 'repo:a.b.c?action=create repo:a.b.c?action=delete', 'repo:a.b.c?action=create&action=delete'],
+  [
+    'rpc?lxm=a.b.c&lxm=a.b.d&aud=did:web:one.test%23x',
+    'rpc:a.b.c?aud=* rpc:a.b.d?aud=did:web:one.test%23x',
+    'rpc?lxm=a.b.c&lxm=a.b.d&aud=did:web:one.test%23x',
+  ],
+  ['blob:*/*', 'blob:image/png blob:image/gif', 'blob?accept=image/gif&accept=image/png'],
   ['blob:*/*', 'blob:image/*', 'blob:image/*'],
   ['blob:image/png', 'blob:image/*', 'blob:image/png'],
   ['blob:video/mp4', 'blob:image/*', ''],
@@ -25,6 +38,27 @@ test.each([
   ['transition:generic', 'rpc:*?aud=did:web:one.test%23x', ''],
 ])('%p within %p is %p', (asked, allowed, both) => {
   expect(shared(asked, allowed)).toBe(both)
+})
+
+const numbered = (count: number, name: (i: number) => string) => Array.from({ length: count }, (_, i) => name(i))
+
+test('what comes to far more than can be granted is not written out', () => {
+  const services = numbered(140, (i) => `rpc:*?aud=did:web:s${i}.test%23x`)
+  expect(
+    sharedScopes(
+      numbered(100, (i) => `rpc:a.b.c${i}?aud=*`),
+      services,
+    ),
+  ).toBeNull()
+  expect(sharedScopes([`rpc?${numbered(500, (i) => `lxm=a.b.c${i}`).join('&')}&aud=*`], services)).toBeNull()
+  const repeated = numbered(100, (i) => `rpc?lxm=a.b.c&lxm=a.b.c${i}&aud=*`)
+  expect(
+    sharedScopes(
+      repeated,
+      numbered(140, (i) => `rpc:a.b.c?aud=did:web:s${i}.test%23x`),
+    ),
+  ).toBeNull()
+  expect(sharedScopes(['rpc:a.b.c?aud=*'], services)).toHaveLength(140)
 })
 
 const texts = [

@@ -10,6 +10,7 @@ import { BASE_SCOPE } from './scopes.ts'
 const GENERIC = 'transition:generic'
 const CHAT = 'transition:chat.bsky'
 const EMAIL = 'transition:email'
+const transitional = [GENERIC, CHAT, EMAIL]
 
 /** A scope, read as the one thing that it is. */
 interface Read {
@@ -31,94 +32,169 @@ function read(scope: string): Read {
   }
 }
 
+/** Longest that the common scopes may be, each as often as it comes up. What fits an access token is far shorter. */
+const MAX_CHARS = 64 * 1024
+
 /**
- * Returns the scopes that both allow, in the order in which they were asked for, each once. `asked` has no permission
- * sets left, and `allowed` neither sets nor scopes of the identity. The base scope stays if it was asked for.
+ * Returns the scopes that both allow, in the order in which they were asked for, each once; null if they would be far
+ * too long to be granted. `asked` has no permission sets left, and `allowed` neither sets nor scopes of the identity.
+ * The base scope stays if it was asked for.
+ *
+ * What is allowed is read into tables first, because apps and holders choose the lengths of both texts: comparing each
+ * scope with each other one took a quarter of a second.
  *
  * One case cannot be written as a scope: all methods of a service, met by a transitional scope that covers some of
  * them. If the app asks for all methods, it keeps that scope, so check its calls against `allowed` too
  * (`permissionsOf`). If the holder allows all of them, the app gets none.
  */
-export function sharedScopes(asked: readonly string[], allowed: readonly string[]): string[] {
-  const limits = allowed.map(read)
-  return [
-    ...new Set(
-      asked.flatMap((scope) => {
-        if (scope === BASE_SCOPE) return [scope]
-        const wanted = read(scope)
-        return limits.flatMap((limit) => common(wanted, limit) ?? [])
-      }),
-    ),
-  ]
+export function sharedScopes(asked: readonly string[], allowed: readonly string[]): string[] | null {
+  const limits = limitsOf(allowed)
+  const shared = new Set<string>()
+  let chars = 0
+  for (const scope of new Set(asked)) {
+    // All of it is allowed, whatever else is.
+    const common = scope === BASE_SCOPE || limits.scopes.has(scope) ? [scope] : commonOf(read(scope), limits)
+    for (const one of common) {
+      shared.add(one)
+      chars += one.length
+      if (chars > MAX_CHARS) return null
+    }
+  }
+  return [...shared]
 }
 
-/** Returns null if the two have nothing in common. */
-function common(asked: Read, allowed: Read): string | null {
-  if (asked.scope === allowed.scope) return asked.scope
-  if (asked.repo && allowed.repo) return commonRepo(asked.repo, allowed.repo)
-  if (asked.rpc && allowed.rpc) return commonRpc(asked.rpc, allowed.rpc)
-  if (asked.blob && allowed.blob) return commonBlob(asked.blob, allowed.blob)
-  if (asked.account && allowed.account) return commonAccount(asked.account, allowed.account)
-  return withinTransition(asked, allowed.scope, asked.scope) ?? withinTransition(allowed, asked.scope, null)
+/** What is allowed, by what a scope may ask for. An asterisk stands for everything. */
+interface Limits {
+  scopes: ReadonlySet<string>
+  reads: readonly Read[]
+  /** By action, collections. */
+  repo: NamesBy
+  /** By audience, methods. */
+  rpc: NamesBy
+  /** By the type before the slash, media types. */
+  blob: NamesBy
+  /** By attribute, actions. */
+  account: NamesBy
+}
+
+type NamesBy = ReadonlyMap<string, ReadonlySet<string>>
+
+const nothing: ReadonlySet<string> = new Set()
+
+function limitsOf(allowed: readonly string[]): Limits {
+  const scopes = new Set(allowed)
+  const reads = Array.from(scopes, read)
+  const [repo, rpc, blob, account] = [table(), table(), table(), table()]
+  for (const one of reads) {
+    for (const action of one.repo?.action ?? []) repo.add(action, one.repo!.collection)
+    if (one.rpc) rpc.add(one.rpc.aud, one.rpc.lxm)
+    for (const type of one.blob?.accept ?? []) blob.add(kindOf(type), [type])
+    if (one.account) account.add(one.account.attr, one.account.action)
+  }
+  return { scopes, reads, repo: repo.names, rpc: rpc.names, blob: blob.names, account: account.names }
+}
+
+function table() {
+  const names = new Map<string, Set<string>>()
+  return {
+    names,
+    add(key: string, values: readonly string[]): void {
+      const known = names.get(key)
+      if (known === undefined) names.set(key, new Set(values))
+      else for (const value of values) known.add(value)
+    },
+  }
+}
+
+const kindOf = (mediaType: string): string => mediaType.slice(0, mediaType.indexOf('/'))
+
+function* commonOf(asked: Read, limits: Limits): Iterable<string> {
+  if (asked.repo) yield* commonRepo(asked.repo, limits.repo)
+  if (asked.rpc) yield* commonRpc(asked.rpc, limits.rpc)
+  if (asked.blob) yield* commonBlob(asked.blob, limits.blob)
+  if (asked.account) yield* commonAccount(asked.account, limits.account)
+  for (const by of transitional) {
+    if (limits.scopes.has(by)) yield* withinTransition(asked, by, asked.scope)
+    if (asked.scope === by) for (const limit of limits.reads) yield* withinTransition(limit, by, null)
+  }
 }
 
 /** The part of a scope that a transitional scope covers. `everyMethod` is the part of one for all methods. */
-function withinTransition({ scope, repo, rpc, blob, account }: Read, by: string, everyMethod: string | null) {
-  if (by === EMAIL) return account?.attr === 'email' ? 'account:email' : null
-  if (by !== GENERIC && by !== CHAT) return null
-  if (rpc?.lxm.includes('*')) return everyMethod
-  if (rpc)
-    return rpcOf(
+function* withinTransition(
+  { scope, repo, rpc, blob, account }: Read,
+  by: string,
+  everyMethod: string | null,
+): Iterable<string> {
+  if (by === EMAIL) {
+    if (account?.attr === 'email') yield 'account:email'
+  } else if (rpc?.lxm.includes('*')) {
+    if (everyMethod !== null) yield everyMethod
+  } else if (rpc) {
+    yield* rpcOf(
       rpc.aud,
       rpc.lxm.filter((lxm) => isChatMethod(lxm) === (by === CHAT)),
     )
-  return by === GENERIC && (repo || blob) ? scope : null
+  } else if (by === GENERIC && (repo || blob)) yield scope
 }
 
-/** Both lists, of which an asterisk stands for everything. */
-function commonNames<Name extends string>(a: readonly Name[], b: readonly Name[]): Name[] {
-  if (a.includes('*' as Name)) return [...b]
-  if (b.includes('*' as Name)) return [...a]
-  const known = new Set(b)
-  return a.filter((name) => known.has(name))
-}
-
-function commonRepo(a: RepoPermission, b: RepoPermission): string | null {
-  const collection = commonNames(a.collection, b.collection)
-  const action = a.action.filter((one) => b.action.includes(one))
-  if (collection.length === 0 || action.length === 0) return null
+/** A scope for each group of collections with which the same may be done. */
+function* commonRepo({ collection, action }: RepoPermission, allowed: NamesBy): Iterable<string> {
+  const wanted = Array.from(new Set<string>(action), (name) => ({ name, on: allowed.get(name) ?? nothing }))
+  const actionsOn = (one: string) =>
+    wanted.flatMap(({ name, on }) => (on.has(one) || on.has('*') ? [name] : [])).join(' ')
+  const onAny = actionsOn('*')
+  const names = collection.includes('*')
+    ? // Those with which no more may be done than with any other are part of it.
+      ['*', ...wanted.flatMap(({ on }) => [...on])].filter((one) => one === '*' || actionsOn(one) !== onAny)
+    : collection
   const { RepoPermission: Permission } = scopeGrammar()
-  return new Permission(collection as never, action as never).toString()
+  for (const [actions, of] of Map.groupBy(new Set<string>(names), actionsOn))
+    if (actions !== '') yield new Permission(of as never, actions.split(' ') as never).toString()
 }
 
-function commonRpc(a: RpcPermission, b: RpcPermission): string | null {
-  if (a.aud !== '*' && b.aud !== '*' && a.aud !== b.aud) return null
-  return rpcOf(a.aud === '*' ? b.aud : a.aud, commonNames(a.lxm, b.lxm))
+function* commonRpc({ aud, lxm }: RpcPermission, allowed: NamesBy): Iterable<string> {
+  const asked = new Set<string>(lxm)
+  const anywhere = allowed.get('*') ?? nothing
+  if (aud !== '*') {
+    const there = allowed.get(aud) ?? nothing
+    if (there.has('*')) yield* rpcOf(aud, lxm)
+    else if (asked.has('*')) yield* rpcOf(aud, [...there.union(anywhere)])
+    else
+      yield* rpcOf(
+        aud,
+        lxm.filter((name) => there.has(name) || anywhere.has(name)),
+      )
+    return
+  }
+  for (const [service, names] of allowed)
+    yield* rpcOf(
+      service as RpcPermission['aud'],
+      names.has('*') ? lxm : Array.from(names).filter((name) => asked.has(name)),
+    )
 }
 
-function rpcOf(aud: RpcPermission['aud'], lxm: readonly string[]): string | null {
-  if (lxm.length === 0) return null
+function* rpcOf(aud: RpcPermission['aud'], lxm: readonly string[]): Iterable<string> {
+  if (lxm.length === 0) return
   const { RpcPermission: Permission } = scopeGrammar()
-  return new Permission(aud, lxm as never).toString()
+  yield new Permission(aud, lxm as never).toString()
 }
 
-function commonBlob(a: BlobPermission, b: BlobPermission): string | null {
-  const accept = a.accept.flatMap((one) => b.accept.flatMap((other) => commonAccept(one, other) ?? []))
-  if (accept.length === 0) return null
+function* commonBlob({ accept }: BlobPermission, allowed: NamesBy): Iterable<string> {
+  const common = accept.flatMap((type): readonly string[] => {
+    const kind = kindOf(type)
+    const ofKind = allowed.get(kind) ?? nothing
+    if (allowed.has('*') || ofKind.has(`${kind}/*`)) return [type]
+    if (type === '*/*') return Array.from(allowed.values(), (types) => [...types]).flat()
+    return type === `${kind}/*` ? [...ofKind] : ofKind.has(type) ? [type] : []
+  })
+  if (common.length === 0) return
   const { BlobPermission: Permission } = scopeGrammar()
-  return new Permission([...new Set(accept)] as never).toString()
+  yield new Permission([...new Set(common)] as never).toString()
 }
 
-/** The narrower of two ranges of media types, if it is within the wider one. */
-function commonAccept(a: string, b: string): string | null {
-  const covers = (wide: string, narrow: string) =>
-    wide === '*/*' || wide === narrow || (wide.endsWith('/*') && narrow.startsWith(wide.slice(0, -1)))
-  if (covers(a, b)) return b
-  return covers(b, a) ? a : null
-}
-
-function commonAccount(a: AccountPermission, b: AccountPermission): string | null {
-  if (a.attr !== b.attr) return null
-  const manages = a.action.includes('manage') && b.action.includes('manage')
-  return `account:${a.attr}${manages ? '?action=manage' : ''}`
+function* commonAccount({ attr, action }: AccountPermission, allowed: NamesBy): Iterable<string> {
+  const actions = allowed.get(attr)
+  if (actions === undefined) return
+  const manages = action.includes('manage') && actions.has('manage')
+  yield `account:${attr}${manages ? '?action=manage' : ''}`
 }

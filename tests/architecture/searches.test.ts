@@ -62,15 +62,14 @@ const searches: Readonly<Record<string, string>> = {
   'protocol/space-scopes.ts: scope.actions.includes(': 'five actions',
   'protocol/space-scopes.ts: scope.collections?.includes(':
     'the collections in one grant, for each of at most 200 writes: an access token has room for some hundreds',
-  'protocol/shared-scopes.ts: rpc?.lxm.includes(':
-    'the names in one scope, for each scope of a delegation: 4096 characters',
+  'protocol/shared-scopes.ts: rpc?.lxm.includes(': 'the methods of each scope, for three transitional scopes',
   'protocol/shared-scopes.ts: rpc.lxm.filter(': 'the same',
-  'protocol/shared-scopes.ts: a.includes(': 'the same',
-  'protocol/shared-scopes.ts: b.includes(': 'the names in one scope of a delegation, for each of at most 500 scopes',
-  'protocol/shared-scopes.ts: a.filter(': 'the names in one scope, for each scope of a delegation',
-  'protocol/shared-scopes.ts: a.action.filter(': 'three actions',
-  'protocol/shared-scopes.ts: b.action.includes(': 'three actions',
-  'protocol/shared-scopes.ts: a.action.includes(': 'two actions',
+  'protocol/shared-scopes.ts: mediaType.indexOf(': 'its own type, once',
+  'protocol/shared-scopes.ts: collection.includes(': 'its own collections, once',
+  'protocol/shared-scopes.ts: lxm.filter(': 'its own methods, once',
+  'protocol/shared-scopes.ts: Array.from(names).filter(':
+    'the methods that a delegation allows, of 4096 characters, for each of at most 500 scopes',
+  'protocol/shared-scopes.ts: action.includes(': 'its own actions, once',
   'protocol/short-code.ts: randomBytes(8).find(': 'eight bytes',
 }
 

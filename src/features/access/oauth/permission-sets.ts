@@ -68,8 +68,9 @@ export async function expandedWithin(
   const expansion = await expanded(ctx, clientId, scopes)
   if (!expansion.ok) return expansion
   const common = sharedScopes(grantsOf(expansion.scopes), allowed.split(' '))
-  const fits = common.length <= MAX_SCOPES && fitsAccessToken(ctx, { clientId, scope: common.join(' ') })
-  return fits ? { ok: true, scopes: common } : { ok: false, reason: TOO_LONG }
+  return common !== null && common.length <= MAX_SCOPES && fitsAccessToken(ctx, { clientId, scope: common.join(' ') })
+    ? { ok: true, scopes: common }
+    : { ok: false, reason: TOO_LONG }
 }
 
 const TOO_LONG = `the permissions would make an access token longer than ${MAX_ACCESS_TOKEN_CHARS} characters`
