@@ -202,9 +202,19 @@ function excessOf(document: unknown): string | null {
   return left.length === 0 ? null : tooMany
 }
 
+/** The schema tries each kind of key for every key. */
+const MAX_KEYS = 50
+
+/** How many keys a document has; 0 if its key set is none. */
+function keyCount(document: unknown): number {
+  const keys = (document as { jwks?: { keys?: unknown } | null } | null)?.jwks?.keys
+  return Array.isArray(keys) ? keys.length : 0
+}
+
 function validateClient(clientId: string, document: unknown, url: URL | null): ClientOutcome {
   const excess = excessOf(document)
   if (excess !== null) return { ok: false, reason: excess }
+  if (keyCount(document) > MAX_KEYS) return { ok: false, reason: `jwks has more than ${MAX_KEYS} keys` }
   const foreign = foreignFields.find((field) => typeof document === 'object' && document !== null && field in document)
   if (foreign !== undefined) return { ok: false, reason: `${foreign} is not supported` }
   const parsed = withoutFault(() => oauthClientMetadataSchema.safeParse(document))

@@ -28,8 +28,8 @@ const MAX_INCLUDES = 5
 export const MAX_SCOPE_CHARS = 8192
 /** Most scopes in one text, and most that permission sets may expand to. */
 export const MAX_SCOPES = 500
-/** Longest list of permissions in a set, as JSON. A grant that fits an access token is far shorter. */
-const MAX_SET_CHARS = 64 * 1024
+/** Longest lists of permissions in all sets of a request, as JSON. A grant that fits an access token is far shorter. */
+const MAX_SETS_CHARS = 64 * 1024
 
 /**
  * Scope values in the requested order, each once. Values that this version does not know are left out, as are those for
@@ -135,6 +135,7 @@ export async function expandScopes(
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
   if (includes.length > MAX_INCLUDES) return tooMany(`at most ${MAX_INCLUDES} permission sets may be requested`)
   const expanded: ExpandedScope[] = []
+  let chars = 0
   for (const scope of scopes) {
     const include = IncludeScope.fromString(scope)
     if (include === null) {
@@ -145,10 +146,11 @@ export async function expandScopes(
     if (set === null)
       return { ok: false, fault: 'unresolved', reason: `the permission set ${include.nsid} cannot be resolved` }
     if (typeof set === 'string') return tooMany(set)
-    if (set.permissions.length > MAX_SCOPES || JSON.stringify(set.permissions).length > MAX_SET_CHARS)
-      return tooMany(
-        `the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions or ${MAX_SET_CHARS} characters`,
-      )
+    if (set.permissions.length > MAX_SCOPES)
+      return tooMany(`the permission set ${include.nsid} has more than ${MAX_SCOPES} permissions`)
+    chars += JSON.stringify(set.permissions).length
+    if (chars > MAX_SETS_CHARS)
+      return tooMany(`the permission sets up to ${include.nsid} have more than ${MAX_SETS_CHARS} characters`)
     const ofSpaces = set.permissions.flatMap((entry) => spaceScopeInSet(include.nsid, { ...entry }) ?? [])
     expanded.push({
       scope,

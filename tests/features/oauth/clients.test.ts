@@ -134,6 +134,23 @@ describe('a document', () => {
     }
   })
 
+  test.each([
+    [50, 'must not use a loopback host'],
+    [51, 'jwks has more than 50 keys'],
+  ])('with %i keys is refused for %s', async (count, reason) => {
+    const { jwks_uri: _uri, token_endpoint_auth_signing_alg: _alg, ...open } = published
+    published = {
+      ...open,
+      token_endpoint_auth_method: 'none',
+      redirect_uris: ['https://127.0.0.1/'],
+      jwks: { keys: Array.from({ length: count }, () => ({})) },
+    }
+    expect(await client(null).push()).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_client', error_description: expect.stringContaining(reason) },
+    })
+  })
+
   test('that holds more values than a client needs is not examined', async () => {
     const { jwks_uri: _uri, token_endpoint_auth_signing_alg: _alg, ...open } = published
     // 64 KiB of these keep the library that checks them busy for a second.

@@ -86,7 +86,18 @@ test('a permission set of 12,000 entries is refused', async () => {
 
 test('few permissions with long lists are refused too', async () => {
   await publishSet('long', 3, (i) => numbered(3000, (j) => `test.sets.r${i}x${j}`))
-  expect(await push('include:test.sets.long')).toMatchObject(refused('invalid_scope', 'test.sets.long has more than'))
+  expect(await push('include:test.sets.long')).toMatchObject(refused('invalid_scope', 'test.sets.long have more than'))
+})
+
+test('the lists of all sets count together', async () => {
+  await publishSet('a', 1, () => numbered(2000, (i) => `test.sets.a${i}`))
+  await publishSet('b', 1, () => numbered(2000, (i) => `test.sets.b${i}`))
+  expect(await push('include:test.sets.a')).toMatchObject(
+    refused('invalid_scope', 'an access token longer than 8000 characters'),
+  )
+  expect(await push('include:test.sets.a', 'include:test.sets.b')).toMatchObject(
+    refused('invalid_scope', 'the permission sets up to test.sets.b have more than 65536 characters'),
+  )
 })
 
 test('sets are counted together, with the scopes beside them', async () => {
