@@ -96,6 +96,54 @@ test('a session that ends while the published document is fetched begins no host
   web.publishDidDocument(dora.host, dora.document)
 })
 
+/** Two requests begin hosting at once. Calls `meanwhile` after one of them has, before the other has its document. */
+async function hostedTwice(meanwhile: () => Promise<unknown>) {
+  const fetches = [0, 1].map(() => ({
+    asked: Promise.withResolvers<void>(),
+    answered: Promise.withResolvers<void>(),
+  })) as [Fetch, Fetch]
+  let requests = 0
+  web.publish(dora.host, '/.well-known/did.json', async () => {
+    const held = fetches[requests++]
+    held?.asked.resolve()
+    await held?.answered.promise
+    return Response.json(dora.document)
+  })
+  const [first, second] = fetches
+  const begun = host(true)
+  await first.asked.promise
+  const slow = host(true)
+  // A node fetches a document once at a time. The request is there by the time that another one is answered.
+  await toPublish()
+  await toPublish()
+  first.answered.resolve()
+  expect((await begun).status).toBe(200)
+  await second.asked.promise
+  await meanwhile()
+  second.answered.resolve()
+  const { status: code } = await slow
+  await pds.ctx.background.settled()
+  web.publishDidDocument(dora.host, dora.document)
+  return code
+}
+type Fetch = Record<'asked' | 'answered', PromiseWithResolvers<void>>
+
+test('of two requests to begin hosting, the slower one leaves what the owner has decided since', async () => {
+  const edited = { ...dora.document, alsoKnownAs: ['at://dora.pds.test', 'https://edited.example'] }
+  const editOnce = async () => expect((await edit(edited)).status).toBe(200)
+  expect(await hostedTwice(editOnce)).toBe(200)
+  expect((await askHost(pds, dora.host)).body).toEqual(edited)
+  await host(false)
+  expect(
+    await hostedTwice(async () => {
+      await editOnce()
+      await host(false)
+    }),
+  ).toBe(400)
+  expect(await status(dora.host)).toBe(404)
+  expect((await toPublish()).body.document).toEqual(edited)
+})
+
 test('the host that was asked for is read as browsers and proxies write it', async () => {
   await host(true)
   for (const spelling of ['DORA.web.test', 'dora.web.test:443', 'dora.web.test:80'])

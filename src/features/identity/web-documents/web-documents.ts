@@ -57,12 +57,16 @@ export async function documentOfAccount(ctx: Context, did: Did): Promise<DidReso
 export async function startHosting(by: By, did: Did): Promise<void> {
   const { ctx } = by
   if (!isOfWholeHost(did)) throw invalidRequest('Only a did:web without a path can be served here')
-  const before = await findWebDocument(ctx.db, did)
-  if (before !== null && before.hostedSince !== null) return
+  const before = await hostingStateOf(ctx.db, did)
+  if (before.isHosted) return
   const published = await resolveDid(ctx, did, { live: true })
   await ctx.db.transaction(async (tx) => {
     // The fetch may have taken a while.
     await revalidate(by, tx)
+    const { changes, isHosted } = await hostingStateOf(tx, did)
+    // Another request has begun it, and the document may have been edited since.
+    if (isHosted) return
+    if (changes !== before.changes) throw invalidRequest('Hosting has begun and ended meanwhile: try again')
     const stored = await findWebDocument(tx, did)
     // An unchanged document keeps the spelling in which it was given.
     if (published.ok && !(stored && isDeepStrictEqual(JSON.parse(stored.document), published.document)))
