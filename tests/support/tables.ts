@@ -185,6 +185,7 @@ export interface Tables {
     kind: string
     key: string
     did: string | null
+    share: string
     payload_wrapped: string
     due_at: number | null
     taken_until: number | null

@@ -8,6 +8,8 @@ export interface Step<Payload> {
   id: string
   key: string
   did: Did | null
+  /** As it was added. */
+  share: string
   payload: Payload
   /**
    * Delete the step in `tx`, so that the writes of `tx` happen exactly once. Returns false if the step was dropped or
@@ -34,7 +36,7 @@ export interface StepKindOf<Ctx, Payload> {
   concurrency: number
   /** Timeout of one try, well below the lease of five minutes. Two minutes if omitted. */
   maxTryMillis?: number
-  /** If there are more steps than this, the oldest are dropped. */
+  /** If there are more steps than this, the oldest are dropped; in order, the oldest of the share that has most. */
   maxSteps: number
   /** Null means no limit. */
   maxTries: number | null
@@ -44,8 +46,9 @@ export interface StepKindOf<Ctx, Payload> {
   /** If a step with the same key exists, keep it and drop the new one. By default the new step replaces it. */
   keepsEarlier?: boolean
   /**
-   * Perform the steps one after another, in the order in which they were added: while the first of them cannot be
-   * performed, the others wait. `concurrency` must be 1.
+   * Perform the steps one after another: while the first of them cannot be performed, the others wait. Shares take
+   * turns, and the steps of each are performed in the order in which they were added. A step with `waitSecs` goes
+   * behind all others. `concurrency` must be 1.
    */
   inOrder?: boolean
   /**
@@ -67,6 +70,8 @@ export interface AddedStep<Payload> {
   key: string
   /** The account with which the step is deleted. */
   did?: Did | null
+  /** Whose step it is, for kinds that are `inOrder`. Steps without a share are in one together. */
+  share?: string
   payload: Payload
   /** Delay before the first try; 0 when omitted. */
   waitSecs?: number

@@ -25,6 +25,7 @@ export interface StepRow {
   kind: string
   key: string
   did: Did | null
+  share: string
   payload: string
   createdAt: Millis
   /** Null if the step failed permanently. */
@@ -34,18 +35,21 @@ export interface StepRow {
   lastError: string | null
 }
 
-const columns = sql`id, kind, key, did, payload_wrapped AS payload, created_at AS "createdAt", due_at AS "dueAt", tries, tried_at AS "triedAt", last_error AS "lastError"`
+const columns = sql`id, kind, key, did, share, payload_wrapped AS payload, created_at AS "createdAt", due_at AS "dueAt", tries, tried_at AS "triedAt", last_error AS "lastError"`
 
-export type NewStep = Pick<StepRow, 'id' | 'kind' | 'key' | 'did' | 'payload' | 'createdAt' | 'dueAt'>
+/** `turn`: steps of a queue with a lower one come first. */
+export type NewStep = Pick<StepRow, 'id' | 'kind' | 'key' | 'did' | 'share' | 'payload' | 'createdAt' | 'dueAt'> & {
+  turn: number
+}
 
 const insertion = (steps: readonly NewStep[]) => sql`
-  INSERT INTO step (id, kind, key, did, payload_wrapped, created_at, due_at, tries)
-  VALUES ${sqlRows(steps.map(({ id, kind, key, did, payload, createdAt, dueAt }) => [id, kind, key, did, payload, createdAt, dueAt, 0]))}`
+  INSERT INTO step (id, kind, key, did, share, turn, payload_wrapped, created_at, due_at, tries)
+  VALUES ${sqlRows(steps.map(({ id, kind, key, did, share, turn, payload, createdAt, dueAt }) => [id, kind, key, did, share, turn, payload, createdAt, dueAt, 0]))}`
 
 /** Insert steps, or replace those with the same keys. The new id makes a try of a replaced step ineffective. */
 export const putSteps = (tx: Tx, steps: readonly NewStep[]): Promise<number> =>
   tx.run(sql`${insertion(steps)} ON CONFLICT (kind, key) DO UPDATE SET
-    id = excluded.id, did = excluded.did, payload_wrapped = excluded.payload_wrapped, created_at = excluded.created_at, due_at = excluded.due_at,
+    id = excluded.id, did = excluded.did, share = excluded.share, turn = excluded.turn, payload_wrapped = excluded.payload_wrapped, created_at = excluded.created_at, due_at = excluded.due_at,
     tries = 0, taken_until = NULL, tried_at = NULL, last_error = NULL`)
 
 /** Insert steps unless others with their keys exist. */
@@ -60,6 +64,27 @@ export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =
     sql`DELETE FROM step WHERE kind = ${kind} AND id <= (SELECT id FROM step WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
   )
 
+/**
+ * Returns the turn of the next step of a share in a queue: the one after its last, but none that is over. `isLast`: the
+ * turn of the last of all.
+ */
+export async function nextTurn(tx: Tx, kind: string, share: string, isLast: boolean): Promise<number> {
+  const waiting = sql`SELECT turn FROM step WHERE kind = ${kind} AND due_at IS NOT NULL`
+  const { present, last } = (await tx.get<{ present: number | null; last: number | null }>(sql`
+    SELECT (${waiting} ORDER BY turn LIMIT 1) AS present,
+      (${waiting} AND ${isLast ? sql`1 = 1` : sql`share = ${share}`} ORDER BY turn DESC LIMIT 1) AS last`))!
+  return Math.max(present ?? 0, (last ?? -1) + 1)
+}
+
+/** Delete the oldest steps of the share that has most, so that `keep` of the queue are left. Returns how many. */
+export async function trimShares(tx: Tx, kind: string, keep: number): Promise<number> {
+  const { count } = (await tx.get<{ count: number }>(sql`SELECT count(*) AS count FROM step WHERE kind = ${kind}`))!
+  if (count <= keep) return 0
+  const largest = sql`SELECT share FROM step WHERE kind = ${kind} GROUP BY share ORDER BY count(*) DESC, share LIMIT 1`
+  const oldest = sql`SELECT id FROM step WHERE kind = ${kind} AND share = (${largest}) ORDER BY id LIMIT ${count - keep}`
+  return tx.run(sql`DELETE FROM step WHERE id IN (${oldest})`)
+}
+
 const isFree = (now: Millis) =>
   sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
 
@@ -69,10 +94,10 @@ interface Queue {
   inOrder?: boolean
 }
 
-/** The steps of a kind that still wait: all of them or, in order, the one that was added first. */
+/** The steps of a kind that still wait: all of them or, in order, the one whose turn it is. */
 const waitingSteps = ({ name, inOrder }: Queue) => {
   const waiting = sql`SELECT * FROM step WHERE kind = ${name} AND due_at IS NOT NULL`
-  return inOrder ? sql`(${waiting} ORDER BY id LIMIT 1) AS waiting` : sql`(${waiting}) AS waiting`
+  return inOrder ? sql`(${waiting} ORDER BY turn, id LIMIT 1) AS waiting` : sql`(${waiting}) AS waiting`
 }
 
 /** Returns the kinds of which a step waits: most looks find none, and end with this statement. */

@@ -10,7 +10,8 @@
  *   pile up rows.
  * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was
  *   read.
- * - Kinds that are `inOrder` are a queue: only its first step is read, so its length costs nothing.
+ * - Kinds that are `inOrder` are a queue, in which shares take turns. Only its first step is read, so its length costs
+ *   nothing.
  * - The runner does not poll: one timer waits for the next step.
  * - On a cluster, any node may perform a step. The node that added it gets a head start. Other nodes then take it, and
  *   reclaim steps from dead nodes.
@@ -32,11 +33,13 @@ import {
   listDueSteps,
   listWaitingKinds,
   nextStepAt,
+  nextTurn,
   putSteps,
   releaseSteps,
   returnStep,
   summariseSteps,
   takeStep,
+  trimShares,
   trimSteps,
   type StepReturn,
   type StepRow,
@@ -107,17 +110,20 @@ export class StepRunner implements Steps {
   async addAll<Payload>(tx: Tx, kind: StepKindOf<never, Payload>, added: readonly AddedStep<Payload>[]): Promise<void> {
     const { clock, vault } = this.ctx
     const createdAt = clock.now()
-    const steps = added.map(({ key, did = null, payload, waitSecs = 0 }) => ({
+    const turns = kind.inOrder ? await turnsOf(tx, kind.name, added) : null
+    const steps = added.map(({ key, did = null, share = '', payload, waitSecs = 0 }, i) => ({
       id: Bun.randomUUIDv7(),
       kind: kind.name,
       key,
       did,
+      share,
+      turn: turns?.[i] ?? 0,
       payload: vault.wrap(Buffer.from(JSON.stringify(payload))),
       createdAt,
       dueAt: createdAt + waitSecs * 1000,
     }))
     for (const piece of inPieces(steps)) await (kind.keepsEarlier ? insertSteps : putSteps)(tx, piece)
-    await trimSteps(tx, kind.name, kind.maxSteps)
+    await (kind.inOrder ? trimShares : trimSteps)(tx, kind.name, kind.maxSteps)
     tx.afterCommit(() => this.wake())
     this.ctx.db.cluster?.notify(tx, DUE)
   }
@@ -337,15 +343,28 @@ export class StepRunner implements Steps {
     }
   }
 
-  #opened({ id, key, did, payload }: StepRow): Step<unknown> {
+  #opened({ id, key, did, share, payload }: StepRow): Step<unknown> {
     return {
       id,
       key,
       did,
+      share,
       payload: JSON.parse(Buffer.from(this.ctx.vault.unwrap(payload)).toString()) as unknown,
       end: async (tx) => (await deleteStep(tx, id)) > 0,
     }
   }
+}
+
+/** Returns the turns of steps that are added together to a queue. */
+async function turnsOf(tx: Tx, kind: string, added: readonly AddedStep<unknown>[]): Promise<number[]> {
+  const next = new Map<string, number>()
+  const turns: number[] = []
+  for (const { share = '', waitSecs = 0 } of added) {
+    const turn = next.get(share) ?? (await nextTurn(tx, kind, share, waitSecs > 0))
+    turns.push(turn)
+    next.set(share, turn + 1)
+  }
+  return turns
 }
 
 /**

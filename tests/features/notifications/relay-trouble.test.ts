@@ -275,7 +275,8 @@ test('one device that is told too much holds up no other, and the relay is not a
   for (let i = 0; i < 12; i++) await tell(pds, ann)
   await tell(pds, ben)
   await pds.runSteps()
-  expect(relay.sent.map(({ token }) => token)).toEqual([...Array<string>(10).fill(ann.token), ben.token])
+  const sentTo = (phone: Phone) => relay.sent.filter(({ token }) => token === phone.token).length
+  expect([sentTo(ann), sentTo(ben)]).toEqual([10, 1])
   expect(relay.ofType('push')).toHaveLength(11)
 })
 
@@ -309,7 +310,31 @@ test('devices register at the pace of the relay, and pushes do not wait for them
   expect(pds.log.filter(({ message }) => message.startsWith('step failed'))).toEqual([])
 })
 
-test('a queue that nobody works off is bounded: the oldest pushes make room', async () => {
+test('accounts take turns to register devices and to be told of events', async () => {
+  await using relay = await PushRelay.start({ codes: null })
+  await using pds = await startWith(relay)
+  const [ann, ben] = [await phoneOf(pds, 'ann'), await phoneOf(pds, 'ben')]
+  const [cat, dan] = [await createAccount(pds, 'cat'), await createAccount(pds, 'dan')]
+  relay.clock = pds.clock
+  await relay.disappear()
+  for (let i = 0; i < 15; i++) await new Phone(pds, cat).register()
+  const late = new Phone(pds, dan)
+  await late.register()
+  for (const title of ['one', 'two', 'three']) await tell(pds, ann, { title })
+  for (const title of ['four', 'five']) await tell(pds, ben, { title })
+  await relay.comeBack()
+  await pds.runSteps()
+  pds.clock.advance({ secs: 6 })
+  await pds.runSteps()
+  expect(relay.handleOf(late.token)).toBeDefined()
+  expect(relay.sent.map(({ token }) => token)).toEqual([ann, ben, ann, ben, ann].map(({ token }) => token))
+  expect([await titles(ann, relay), await titles(ben, relay)]).toEqual([
+    ['one', 'two', 'three'],
+    ['four', 'five'],
+  ])
+})
+
+test('a queue that nobody works off is bounded: the oldest pushes of the account that has most make room', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using pds = await startWith(relay, {}, { alone: 'its steps are stopped' })
   const ann = await createAccount(pds, 'ann')
@@ -331,7 +356,9 @@ test('a queue that nobody works off is bounded: the oldest pushes make room', as
     })
   await enqueue(1)
   const [first] = await pds.rows('step', { kind: 'push' })
-  const later = Array.from({ length: 7950 }, () => Bun.randomUUIDv7())
+  const ofOther = { ...first!, id: '00000000-0000-7000-8000-000000000000', key: 'other', share: 'other' }
+  await pds.plant('step', ofOther)
+  const later = Array.from({ length: 7949 }, () => Bun.randomUUIDv7())
   await pds.plant(
     'step',
     later.map((id) => ({ ...first!, id, key: id })),
@@ -339,5 +366,5 @@ test('a queue that nobody works off is bounded: the oldest pushes make room', as
   await enqueue(100)
   expect(await waitingSteps(pds, 'push')).toBe(8000)
   const left = new Set((await pds.rows('step', { kind: 'push' })).map(({ id }) => id))
-  expect([left.has(first!.id), later.findIndex((id) => left.has(id))]).toEqual([false, 50])
+  expect([left.has(first!.id), later.findIndex((id) => left.has(id)), left.has(ofOther.id)]).toEqual([false, 50, true])
 })

@@ -24,8 +24,8 @@ type HandleOrder = ({ ask: 'register' } & Addressee) | { ask: 'drop'; handle: st
 const UNANSWERED_WAIT_SECS = 60
 
 /**
- * A queue of its own, because the relay grants far fewer registrations than pushes: devices that register must not
- * delay pushes that a user is waiting for.
+ * Owners take turns in it, so that none fills it for the others. A queue of its own, because the relay grants far fewer
+ * registrations than pushes: devices that register must not delay pushes that a user is waiting for.
  */
 export const handleStep: StepKind<HandleOrder> = {
   name: 'push-handle',
@@ -54,14 +54,14 @@ export const handleStep: StepKind<HandleOrder> = {
 }
 
 /** Asking about one device may be what the relay cannot do, so those behind it go first. */
-async function toTheEnd({ db, steps, log }: Context, { key, payload, end }: Step<HandleOrder>): Promise<void> {
+async function toTheEnd({ db, steps, log }: Context, { key, share, payload, end }: Step<HandleOrder>): Promise<void> {
   log.warn('no response from the push relay to a registration; will retry', { stepKind: handleStep.name })
   await db.transaction(async (tx) => {
-    if (await end(tx)) await steps.add(tx, handleStep, { key, payload, waitSecs: UNANSWERED_WAIT_SECS })
+    if (await end(tx)) await steps.add(tx, handleStep, { key, share, payload, waitSecs: UNANSWERED_WAIT_SECS })
   })
 }
 
-/** The key of the step about a token or a handle, which must not appear in the list of steps. */
+/** The key of the step about a token or a handle, and its share: none of them appears in the list of steps. */
 const keyOf = (text: string) => createHash('sha256').update(text).digest('base64url')
 
 type Steps = Pick<Context, 'config' | 'steps'>
@@ -69,8 +69,16 @@ type Steps = Pick<Context, 'config' | 'steps'>
 // Ordering
 
 /** Ask the relay for the handle of a token, once the transaction is durable. A request that waits is replaced. */
-export async function orderHandle({ steps }: Steps, tx: Tx, { token, topic }: Addressee): Promise<void> {
-  await steps.add(tx, handleStep, { key: keyOf(token), payload: { ask: 'register', token, topic } })
+export async function orderHandle(
+  { steps }: Steps,
+  tx: Tx,
+  { owner, token, topic }: Addressee & Pick<PushRegistration, 'owner'>,
+): Promise<void> {
+  await steps.add(tx, handleStep, {
+    key: keyOf(token),
+    share: keyOf(owner),
+    payload: { ask: 'register', token, topic },
+  })
 }
 
 /** Whether the relay is about to be asked for the handle of a token. */
@@ -81,15 +89,15 @@ export const isHandleOrdered = (reader: Reader, token: string): Promise<boolean>
 export async function releaseHandle(
   ctx: Steps,
   tx: Tx,
-  { token, handle }: Pick<PushRegistration, 'token' | 'handle'>,
+  { owner, token, handle }: Pick<PushRegistration, 'owner' | 'token' | 'handle'>,
 ): Promise<void> {
   if (!(await isTokenRegistered(tx, token))) await withdrawStep(tx, handleStep, keyOf(token))
-  if (handle !== null && !(await isHandleInUse(tx, handle))) await orderDrop(ctx, tx, handle)
+  if (handle !== null && !(await isHandleInUse(tx, handle))) await orderDrop(ctx, tx, handle, keyOf(owner))
 }
 
-async function orderDrop({ config, steps }: Steps, tx: Tx, handle: string): Promise<void> {
+async function orderDrop({ config, steps }: Steps, tx: Tx, handle: string, share = ''): Promise<void> {
   if (config.notifications.relay !== null)
-    await steps.add(tx, handleStep, { key: keyOf(handle), payload: { ask: 'drop', handle } })
+    await steps.add(tx, handleStep, { key: keyOf(handle), share, payload: { ask: 'drop', handle } })
 }
 
 // Asking

@@ -1,5 +1,6 @@
 /**
- * The queue of pushes: durable steps, one for each device and event, which are performed one after another.
+ * The queue of pushes: durable steps, one for each device and event, which are performed one after another. Accounts
+ * take turns.
  *
  * No request waits for a push. A push waits while the relay is down, until it is too old. Once the relay has answered
  * it is not sent again, except that a process which is killed after the answer and before the step is deleted sends the
@@ -70,6 +71,7 @@ export async function enqueuePush(
     devices.map(({ owner, deviceId, isPing }) => ({
       key: `${event} ${deviceId}`,
       did,
+      share: did,
       payload: {
         device: { owner, deviceId },
         message,
