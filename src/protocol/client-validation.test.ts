@@ -64,7 +64,7 @@ test('a document with more values than a client needs is refused before it is ex
     Object.fromEntries(Array.from({ length: 8000 }, (_, i) => [`k${i}`, 0])),
   ])
     expect(discoverableClient(clientId, { ...document, ...more })).toEqual(tooMany)
-  const many = Array.from({ length: 900 }, (_, i) => `https://app.example.com/${i}`)
+  const many = Array.from({ length: 100 }, (_, i) => `https://app.example.com/${i}`)
   expect(discoverableClient(clientId, { ...document, redirect_uris: many })).toMatchObject({
     ok: true,
     client: { redirectUris: many },

@@ -151,6 +151,19 @@ describe('a document', () => {
     })
   })
 
+  test.each([
+    [100, 201],
+    [101, 400],
+  ])('with %i redirect URIs is answered with %i', async (count, status) => {
+    published = {
+      ...published,
+      redirect_uris: [REDIRECT, ...Array.from({ length: count - 1 }, (_, i) => `${REDIRECT}${i}`)],
+    }
+    const answer = await client().push()
+    expect([count, answer.status]).toEqual([count, status])
+    if (status === 400) expect(answer.body.error_description).toContain('redirect_uris has more than 100 entries')
+  })
+
   test('that holds more values than a client needs is not examined', async () => {
     const { jwks_uri: _uri, token_endpoint_auth_signing_alg: _alg, ...open } = published
     // 64 KiB of these keep the library that checks them busy for a second.
