@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { concurrently } from './concurrently.ts'
+import { thrownBy } from '../../tests/support/thrown.ts'
 
 async function* numbers(count: number, failAt = Infinity) {
   for (let i = 0; i < count; i++) {
@@ -25,10 +26,10 @@ test('everything is worked on, and never more than the limit at once', async () 
 test('a fault of the source or of the work ends it', async () => {
   const seen: number[] = []
   const see = async (item: number) => void seen.push(item)
-  await expect(concurrently(numbers(10, 4), 2, see)).rejects.toThrow('source')
+  expect(await thrownBy(concurrently(numbers(10, 4), 2, see))).toThrow('source')
   expect(seen).toEqual([0, 1, 2, 3])
   const refuse = async (item: number) => {
     if (item === 2) throw new Error('work')
   }
-  await expect(concurrently(numbers(10), 2, refuse)).rejects.toThrow('work')
+  expect(await thrownBy(concurrently(numbers(10), 2, refuse))).toThrow('work')
 })

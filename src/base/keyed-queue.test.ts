@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { KeyedQueue } from './keyed-queue.ts'
+import { thrownBy } from '../../tests/support/thrown.ts'
 
 test('one key runs one at a time and in order, whatever fails; other keys do not wait', async () => {
   const queue = new KeyedQueue()
@@ -14,7 +15,7 @@ test('one key runs one at a time and in order, whatever fails; other keys do not
   await queue.run('b', async () => void said.push('other'))
   expect(said).toEqual(['other'])
   gate.resolve()
-  await expect(first).rejects.toThrow('no')
+  expect(await thrownBy(first)).toThrow('no')
   await second
   expect(said).toEqual(['other', 'first', 'second'])
   await queue.run('b', async () => undefined)

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Client } from './fair-queue.ts'
 import { NoPlace, Places } from './places.ts'
+import { errorOf, thrownBy } from '../../tests/support/thrown.ts'
 
 const client = (network: string, address = network, provider = network): Client => ({ provider, network, address })
 
@@ -81,20 +82,20 @@ test('whoever waits too long, or goes away, is not waited for', async () => {
   const gone = new AbortController()
   await come('gone', client('b'), gone.signal)
   gone.abort(new Error('went away'))
-  await expect(places.enter(client('c'))).rejects.toBeInstanceOf(NoPlace)
+  expect(await errorOf(places.enter(client('c')))).toBeInstanceOf(NoPlace)
   expect(refused).toEqual(['gone: went away'])
   await come('late', client('d'))
   leave('first')
   await settle()
   expect(entered).toEqual(['first', 'late'])
-  await expect(places.enter(client('e'), () => gone.signal)).rejects.toThrow('went away')
+  expect(await thrownBy(places.enter(client('e'), () => gone.signal))).toThrow('went away')
   leave('late')
   expect([places.taken, places.waiting]).toEqual([0, 0])
 })
 
 test('work that fails gives its place back', async () => {
   const places = new Places({ size: 1, maxWaiting: 1 })
-  await expect(places.run(client('a'), () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
+  expect(await thrownBy(places.run(client('a'), () => Promise.reject(new Error('failed'))))).toThrow('failed')
   expect(await places.run(client('a'), async () => 'done')).toBe('done')
 })
 

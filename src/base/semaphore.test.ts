@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Semaphore, SemaphoreFull } from './semaphore.ts'
+import { errorOf } from '../../tests/support/thrown.ts'
 
 test('no more run at a time than there are permits, in the order they came, and every permit comes back', async () => {
   const semaphore = new Semaphore(2, 10)
@@ -33,7 +34,7 @@ test('who would wait behind too many is turned away', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const first = semaphore.run(() => promise)
   const second = semaphore.run(async () => 'second')
-  await expect(semaphore.run(async () => 'third')).rejects.toBeInstanceOf(SemaphoreFull)
+  expect(await errorOf(semaphore.run(async () => 'third'))).toBeInstanceOf(SemaphoreFull)
   resolve()
   await first
   expect(await second).toBe('second')

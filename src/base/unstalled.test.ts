@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'bun:test'
 import { Stalled, steady, unstalled } from './unstalled.ts'
+import { errorOf, thrownBy } from '../../tests/support/thrown.ts'
 
 const LONG_MILLIS = 10_000
 
@@ -39,7 +40,7 @@ test('a source that stands still is given up', async () => {
   const read = async () => {
     for await (const number of unstalled(source(), 20)) seen.push(number)
   }
-  await expect(read()).rejects.toBeInstanceOf(Stalled)
+  expect(await errorOf(read())).toBeInstanceOf(Stalled)
   expect(seen).toEqual([1])
 })
 
@@ -48,7 +49,7 @@ test('a fault of the source is told as it is', async () => {
     yield 1
     throw new RangeError('broken')
   }
-  await expect(Array.fromAsync(unstalled(source(), LONG_MILLIS))).rejects.toThrow('broken')
+  expect(await thrownBy(Array.fromAsync(unstalled(source(), LONG_MILLIS)))).toThrow('broken')
 })
 
 async function* drops(count: number, bytes: number, restMillis: number) {
@@ -63,12 +64,12 @@ test('a source that trickles is given up, one that delivers enough goes through'
   expect(await Array.fromAsync(steady(drops(30, 1, 1), pace))).toHaveLength(30)
   // Each wait is shorter than may be, and all together bring too little.
   const slow = { ...pace, millis: 300, leastBytes: 1_000_000 }
-  await expect(Array.fromAsync(steady(drops(1_000_000, 1, 30), slow))).rejects.toBeInstanceOf(Stalled)
+  expect(await errorOf(Array.fromAsync(steady(drops(1_000_000, 1, 30), slow)))).toBeInstanceOf(Stalled)
 })
 
 test('a source that never ends is given up, however much it delivers', async () => {
   const pace = { millis: 300, leastBytes: 0, mostMillis: 0 }
-  await expect(Array.fromAsync(steady(drops(1_000_000, 10, 30), pace))).rejects.toBeInstanceOf(Stalled)
+  expect(await errorOf(Array.fromAsync(steady(drops(1_000_000, 10, 30), pace)))).toBeInstanceOf(Stalled)
 })
 
 test('a reader that takes its time is not taken for a slow source', async () => {

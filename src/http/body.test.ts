@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { RequestBody } from './body.ts'
+import { errorOf } from '../../tests/support/thrown.ts'
 
 const MIB = 1024 ** 2
 
@@ -22,7 +23,7 @@ const trickle = () => {
 test('a packed body is refused if it arrives too slowly, however much it unpacks to', async () => {
   const pace = { millis: 5, leastBytes: 64 * 1024, mostMillis: 60_000 }
   const read = Array.fromAsync(new RequestBody(trickle(), pace).stream(32 * MIB))
-  await expect(read).rejects.toMatchObject({ status: 408, name: 'RequestTimeout' })
+  expect(await errorOf(read)).toMatchObject({ status: 408, name: 'RequestTimeout' })
 })
 
 test('a packed body that arrives in small pieces is whole', async () => {

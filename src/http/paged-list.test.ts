@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { byPair, bySeq, nextCursor, pageOf, type Pages } from './paged-list.ts'
+import { thrownBy } from '../../tests/support/thrown.ts'
 
 const letters = 'abcdefghij'.split('').map((name, i) => ({ name, rank: i + 1 }))
 type Letter = (typeof letters)[number]
@@ -27,12 +28,12 @@ describe('a page of a list', () => {
 
   test('is refused for a limit beyond the bounds if the list is strict', async () => {
     for (const limit of ['0', '5', '-1'])
-      await expect(page(`limit=${limit}`, { ...pages, isStrict: true })).rejects.toThrow('limit must be from 1 to 4')
+      expect(await thrownBy(page(`limit=${limit}`, { ...pages, isStrict: true }))).toThrow('limit must be from 1 to 4')
     expect((await page('limit=4', { ...pages, isStrict: true })).names).toBe('abcd')
   })
 
   test('is refused for a limit that is no number', async () => {
-    await expect(page('limit=many')).rejects.toThrow('limit must be an integer')
+    expect(await thrownBy(page('limit=many'))).toThrow('limit must be an integer')
   })
 })
 

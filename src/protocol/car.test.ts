@@ -5,6 +5,7 @@ import { type Block, carOf, readCar, readSections, writeCar } from './car.ts'
 import { encode, type Data } from './cbor.ts'
 import { cidOfBlob, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
+import { errorOf } from '../../tests/support/thrown.ts'
 
 const blockOf = (value: Data): Block => {
   const bytes = encode(value)
@@ -112,7 +113,7 @@ describe('reading', () => {
     for (let length = 0; length < small.length; length++) {
       const reading = readAll([small.subarray(0, length)])
       if (whole.has(length)) expect((await reading).blocks.length).toBeLessThan(2)
-      else await expect(reading).rejects.toBeInstanceOf(Malformed)
+      else expect(await errorOf(reading)).toBeInstanceOf(Malformed)
     }
   })
 
@@ -120,7 +121,7 @@ describe('reading', () => {
     for (const at of [car.length - 1, carOf(blocks[0]!.cid, []).length + 10]) {
       const damaged = car.slice()
       damaged[at]! ^= 1
-      await expect(readAll([damaged])).rejects.toBeInstanceOf(Malformed)
+      expect(await errorOf(readAll([damaged]))).toBeInstanceOf(Malformed)
     }
   })
 
@@ -145,7 +146,8 @@ describe('reading', () => {
     ['a CID of another kind', [...good, 38, 1, 0x70, 0x12, 32, ...new Uint8Array(34)]],
   ]
   for (const [what, bytes] of refused) {
-    test(`refuses ${what}`, async () => expect(readAll([new Uint8Array(bytes)])).rejects.toBeInstanceOf(Malformed))
+    test(`refuses ${what}`, async () =>
+      expect(await errorOf(readAll([new Uint8Array(bytes)]))).toBeInstanceOf(Malformed))
   }
 
   test('refuses a block beyond the bound at its length, before its bytes arrive', async () => {
@@ -154,7 +156,9 @@ describe('reading', () => {
       yield new Uint8Array([...good, 0x80, 0x80, 0x80, 0x01]) // a block of 2 MiB
       for (; pulled < 100; pulled++) yield new Uint8Array(64 * 1024)
     }
-    await expect(readAll(endless(), { maxHeaderBytes: 1000, maxBlockBytes: 100_000 })).rejects.toBeInstanceOf(Malformed)
+    expect(await errorOf(readAll(endless(), { maxHeaderBytes: 1000, maxBlockBytes: 100_000 }))).toBeInstanceOf(
+      Malformed,
+    )
     expect(pulled).toBe(0)
   })
 })

@@ -198,6 +198,11 @@ test('no test sleeps: it waits with until, lets others have their turns, or adva
 
 const sleeps = (text: string): boolean => /\bBun\.sleep\(|\bsetTimeout\(|\bwhile \(.*\bsetImmediate\b/.test(text)
 
+test('no test waits by rejects or resolves, whose event loop sleeps in turns that nothing else wakes', () => {
+  const waits = testSources.filter(({ text }) => /\)\s*\.(?:rejects|resolves)\./.test(text))
+  expect(waits.map(({ path }) => `${path}: await the promise; tests/support/thrown.ts has its rejection`)).toEqual([])
+})
+
 test('the name of a test says something without that of its group', () => {
   const faults = cases.filter(({ name }) => /^(?:and|but|or|nor) /.test(name) || !/%|\$|\S+ \S+ \S/.test(name))
   expect(

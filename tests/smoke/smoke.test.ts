@@ -16,6 +16,7 @@ import type { Cid } from '../../src/protocol/cid.ts'
 import { freePort } from '../support/ports.ts'
 import { type RunningServer, SOURCE, startProgram } from '../support/servers/program.ts'
 import { Subscriber } from '../support/clients/subscriber.ts'
+import { errorOf } from '../support/thrown.ts'
 
 const { SMOKE_URL, SMOKE_IDENTIFIER, SMOKE_PASSWORD, SMOKE_INVITE_CODE } = process.env
 
@@ -150,5 +151,5 @@ test('it is deleted, for readers and for the firehose', async () => {
   expect((await commitOf(pathOf(post.uri), 'delete')).op.cid).toBeNull()
   const rkey = post.uri.split('/').at(-1) ?? ''
   const reading = agent.com.atproto.repo.getRecord({ repo: agent.assertDid, collection: 'app.bsky.feed.post', rkey })
-  expect(reading).rejects.toMatchObject({ status: 400, error: 'RecordNotFound' })
+  expect(await errorOf(reading)).toMatchObject({ status: 400, error: 'RecordNotFound' })
 })

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { NoPlace } from '../../base/places.ts'
 import { inRequest } from './request-scope.ts'
 import { StreamPlaces, type StreamPlace } from './stream-places.ts'
+import { thrownBy } from '../../../tests/support/thrown.ts'
 
 const bounds = { size: 10, ofNetwork: 2, maxWaiting: 10, waitMillis: 20, patienceMillis: 0, maxStragglers: 3 }
 const here = new AbortController()
@@ -49,7 +50,7 @@ test('a network has no more than its part, unless there are no rate limits', asy
   const { places, enter } = placesOf()
   await enter('a')
   await enter('a')
-  await expect(enter('a')).rejects.toThrow(NoPlace)
+  expect(await thrownBy(enter('a'))).toThrow(NoPlace)
   expect(places.taken).toBe(2)
   const { places: open, enter: enterOpen } = placesOf(false)
   for (let i = 0; i < bounds.size; i++) await enterOpen('a')

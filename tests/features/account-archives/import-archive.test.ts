@@ -10,6 +10,7 @@ import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn, zipped } from '../../support/zip-reading.ts'
 import { AccountArchive } from '../../../src/features/data/account-archives/archive-reading.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const PATH = '/v1/account/archive'
 const MIB = 1024 ** 2
@@ -275,7 +276,7 @@ test('the server does other work while it reads the directory of an archive with
   turn()
   const source = { size: zip.length, read: (start: number, end: number) => [zip.subarray(start, end)] }
   const opened = AccountArchive.open(source, { repoBytes: MIB, blobBytes: MIB })
-  await expect(opened).rejects.toThrow('it has no manifest.json')
+  expect(await thrownBy(opened)).toThrow('it has no manifest.json')
   isOpen = false
   expect(turns).toBeGreaterThan(files / 200)
 })

@@ -18,6 +18,7 @@ import { lastCode, noticesTo } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const NEW_PASSWORD = 'a password of the holder alone'
 const provider = issuerKey('one')
@@ -149,5 +150,5 @@ test('a password that is replaced by its holder, or by an operator, ends no agen
     headers,
   })
   expect((await seen(accessToken)).status).toBe(200)
-  await expect(logIn(pds, heidi, PASSWORD)).rejects.toThrow('401')
+  expect(await thrownBy(logIn(pds, heidi, PASSWORD))).toThrow('401')
 })

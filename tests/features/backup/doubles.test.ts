@@ -14,6 +14,7 @@ import { testConfig } from '../../support/servers/config.ts'
 import { startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 import { create, post } from './kept-notes.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 setDefaultTimeout(60_000)
 
@@ -76,7 +77,7 @@ test('a copy of a data directory does not start once the server has written more
   await using _ = server
   await post(alice, 'second')
   await isSent(server)
-  await expect(start(copy)).rejects.toThrow(/this database is an older copy.*delete .*holdfast\.holder/)
+  expect(await thrownBy(start(copy))).toThrow(/this database is an older copy.*delete .*holdfast\.holder/)
   await post(alice, 'third')
   await isSent(server)
   expect(chains(place)).toHaveLength(1)
@@ -103,14 +104,14 @@ test('a copy that is older than the segments at the destination does not continu
     for (const name of segments().slice(0, -1)) rmSync(join(place, 'continuous', chain, name))
     expect(segments().length).toBe(1)
     expect(before).not.toContain(segments()[0]!)
-    await expect(start(copy)).rejects.toThrow(/this database is an older copy/)
+    expect(await thrownBy(start(copy))).toThrow(/this database is an older copy/)
     await post(alice, 'fourth')
     await isSent(server)
     expect(segments().length).toBeGreaterThan(1)
   }
   // Nor does it as a new machine.
   rmSync(join(copy, 'data', 'holdfast.holder'))
-  await expect(start(copy)).rejects.toThrow(/this database is an older copy/)
+  expect(await thrownBy(start(copy))).toThrow(/this database is an older copy/)
 })
 
 test('of two copies of a data directory, the one that was started last goes on, and the other one says so', async () => {
@@ -126,7 +127,7 @@ test('of two copies of a data directory, the one that was started last goes on, 
     await isReplaced(server)
     await post(there, 'more')
     await isSent(other)
-    await expect(start(folder)).rejects.toThrow(/another copy of this data directory, on .*, continues this server/)
+    expect(await thrownBy(start(folder))).toThrow(/another copy of this data directory, on .*, continues this server/)
     expect(await notes(other, alice)).toEqual(['first', 'more', 'there'])
   }
   // Without the other one, an operator may decide to continue here.
@@ -137,7 +138,7 @@ test('of two copies of a data directory, the one that was started last goes on, 
     await isSent(again)
     expect(await notes(again, alice)).toEqual(['again', 'first', 'here'])
   }
-  await expect(start(copy)).rejects.toThrow(/another machine, .*, continues this server/)
+  expect(await thrownBy(start(copy))).toThrow(/another machine, .*, continues this server/)
 })
 
 test('a copy that has written less than the server leaves the backup to that', async () => {

@@ -32,6 +32,7 @@ import { runProgram } from '../../support/servers/program.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 import { create, isKept, post } from './kept-notes.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-following-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -134,7 +135,7 @@ test('a loss of power that took what was noted last about the chain does not kee
   // An older state of the whole disk is another matter: it lacks what was acknowledged.
   renameSync(data, `${data}.newest`)
   cpSync(noted, data, { recursive: true })
-  await expect(startProgram(['dev'], env, folder)).rejects.toThrow('has writes that this database lacks')
+  expect(await thrownBy(startProgram(['dev'], env, folder))).toThrow('has writes that this database lacks')
   rmSync(data, { recursive: true })
   renameSync(`${data}.newest`, data)
   rmSync(state, { recursive: true })
@@ -360,7 +361,7 @@ test('an older disk keeps the server from starting, also if it knows nothing of 
   rmSync(data, { recursive: true })
   cpSync(noted, data, { recursive: true })
   rmSync(join(data, 'continuous'), { recursive: true })
-  await expect(startProgram(['dev'], env, folder)).rejects.toThrow('has writes that this database lacks')
+  expect(await thrownBy(startProgram(['dev'], env, folder))).toThrow('has writes that this database lacks')
   expect(segments(place)).toEqual(before)
 })
 
@@ -457,20 +458,20 @@ test('objects that are none of a backup, or too large for one, are told, and sto
     [Buffer.alloc(100_000, 32), 'lease has more than 65536 bytes'],
   ] as const) {
     await bucket.write(lease, bytes)
-    await expect(other.begin().promote()).rejects.toThrow(said)
+    expect(await thrownBy(other.begin().promote())).toThrow(said)
   }
   await bucket.write(lease, kept)
   const key = bucket.keys().find((each) => each.endsWith('/key'))!
   const keyBytes = bucket.read(key)
   await bucket.write(key, Buffer.alloc(2 * 1024 ** 2))
-  await expect(other.begin().promote()).rejects.toThrow(
+  expect(await thrownBy(other.begin().promote())).toThrow(
     'key is not an object of a backup: it has more than 1048576 bytes',
   )
   await bucket.write(key, keyBytes)
   const base = bucket.keys().find((each) => each.includes('/base-'))!
   const baseBytes = bucket.read(base)
   await bucket.write(base, baseBytes.slice(0, 200))
-  await expect(other.begin().promote()).rejects.toThrow(/base-[\d-]+ is damaged/)
+  expect(await thrownBy(other.begin().promote())).toThrow(/base-[\d-]+ is damaged/)
   await bucket.write(base, baseBytes)
   const last = bucket.keys().findLast((each) => each.includes('/segment-'))!
   const next = last.replace(/\d+$/, (number) => String(Number(number) + 1).padStart(number.length, '0'))
@@ -487,11 +488,11 @@ test('objects that are none of a backup, or too large for one, are told, and sto
     more()
     return true
   }
-  await expect(other.begin().promote()).rejects.toThrow('has more than 1073741824 bytes')
+  expect(await thrownBy(other.begin().promote())).toThrow('has more than 1073741824 bytes')
   expect(sent).toBeLessThan(1.2 * 1024 ** 3)
   bucket.intercept = null
   await bucket.write(next, Buffer.from('of somebody else'))
-  await expect(other.begin().promote()).rejects.toThrow(/segment-\d+ is damaged/)
+  expect(await thrownBy(other.begin().promote())).toThrow(/segment-\d+ is damaged/)
   bucket.delete(next)
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(['before'])
@@ -615,5 +616,5 @@ test('under async, a takeover loses what was not sent, and tells relays so', asy
   expect(keys()).toBe(1)
   expect(await notes(config, alice)).toEqual(['sent'])
   expect(await faults(config, alice)).toEqual([])
-  await expect(pds.restart()).rejects.toThrow(/another machine, .*, continues this server/)
+  expect(await thrownBy(pds.restart())).toThrow(/another machine, .*, continues this server/)
 })

@@ -16,6 +16,7 @@ import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { PROGRAM, runProgram, startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-lease-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -110,7 +111,7 @@ test('a server that was replaced by one that was restored refuses to start, and 
   const successor = await startApp(testConfig(own, { development: true, backup }))
   await isKept(successor)
   await successor.stop()
-  await expect(pds.restart()).rejects.toThrow(/another machine, .*, continues this server/)
+  expect(await thrownBy(pds.restart())).toThrow(/another machine, .*, continues this server/)
 
   const lines: string[] = []
   await runCommand(quietTerminal(env, lines), ['doctor', '--dev'])
@@ -132,7 +133,7 @@ test('a store that knows no conditions has a continuous backup, and no server th
   await using pds = await startPdsOnFile({ backup, blobMirror })
   await isKept(pds)
   await createAccount(pds, 'alice')
-  await expect(pds.restart({ backup: { ...backup, takeoverSecs: 15 } })).rejects.toThrow('this store ignores If-')
+  expect(await thrownBy(pds.restart({ backup: { ...backup, takeoverSecs: 15 } }))).toThrow('this store ignores If-')
 })
 
 test('a lease that is deleted or overwritten by what is none is written anew by the machine that has it', async () => {
@@ -206,9 +207,9 @@ test('a folder without hard links has a continuous backup, and no server that an
     expect(promoted).toMatchObject({ code: 1, err: expect.stringContaining('has no hard links') })
     await createAccount(server, 'bob')
   }
-  await expect(
-    startProgram(['dev'], { ...env, SERVICE_BACKUP_TAKEOVER_SECS: '15' }, folder, { program }),
-  ).rejects.toThrow('has no hard links')
+  expect(
+    await thrownBy(startProgram(['dev'], { ...env, SERVICE_BACKUP_TAKEOVER_SECS: '15' }, folder, { program })),
+  ).toThrow('has no hard links')
 })
 
 test('a loss of power that has emptied the file with its name stops no server', async () => {
@@ -230,7 +231,7 @@ test('a file that says it is another directory cannot continue the backup', asyn
   const path = join(pds.dataDir, 'holdfast.holder')
   expect(readFileSync(path, 'utf8')).toHaveLength(36)
   writeFileSync(path, crypto.randomUUID())
-  await expect(pds.restart()).rejects.toThrow('another machine')
+  expect(await thrownBy(pds.restart())).toThrow('another machine')
 })
 
 test('a server that could not take its lease, however often it was started, takes it once it can', async () => {

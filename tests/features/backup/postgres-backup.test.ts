@@ -23,6 +23,7 @@ import { PROGRAM } from '../../support/servers/program.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 // Whole servers are backed up, restored and verified.
 setDefaultTimeout(60_000)
@@ -189,7 +190,7 @@ test('a backup of a server on SQLite is restored into PostgreSQL, again if that 
   await markCopy(half, 1)
   await half.close()
   const target = at('moved to a server')
-  await expect(startOn(target, { databaseUrl })).rejects.toThrow('unfinished copy')
+  expect(await thrownBy(startOn(target, { databaseUrl }))).toThrow('unfinished copy')
   expect(await holdfast(env(target, databaseUrl), ['restore', place])).toMatchObject({
     code: 0,
     text: expect.stringContaining('1 repositories and 0 blobs verified'),

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sealObject, digestOf } from '../../../src/features/operations/backup/continuous-format.ts'
 import { Spool, type ChainState } from '../../../src/features/operations/backup/continuous-spool.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-spool-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -118,9 +119,9 @@ test('a segment that cannot be written waits in memory, and is written before th
   // Nothing can be written under this name.
   const obstacle = join(folder, '1.segment')
   mkdirSync(join(obstacle, 'in the way'), { recursive: true })
-  await expect(spool.add(one.state, one.content, 0)).rejects.toThrow()
+  expect(await thrownBy(spool.add(one.state, one.content, 0))).toThrow()
   expect(spool.keeps(1)).toBe(true)
-  await expect(spool.add(two.state, two.content, 0)).rejects.toThrow()
+  expect(await thrownBy(spool.add(two.state, two.content, 0))).toThrow()
   expect(spool.waiting.map(({ number }) => number)).toEqual([1, 2])
   expect(await spool.read(spool.waiting[0]!)).toEqual(one.content)
   expect(numbers(folder)).toEqual([1])

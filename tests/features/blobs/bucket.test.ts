@@ -12,6 +12,7 @@ import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts
 import { useWorld } from '../../support/world.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const MIB = 1024 ** 2
 
@@ -390,7 +391,7 @@ test('a client that goes takes its request to the bucket with it', async () => {
   })
   await arrived
   leaving.abort()
-  await expect(reading).rejects.toThrow()
+  expect(await thrownBy(reading)).toThrow()
   await closed
 })
 
@@ -575,8 +576,8 @@ test('the mirror has nothing to do, and says so', async () => {
 test('a bucket that refuses the server keeps it from starting; one that is out of reach does not', async () => {
   await pds.stop()
   bucket.fault = 403
-  await expect(pds.restart()).rejects.toThrow(/the bucket .* refuses this server: .*403.*keys of \[blobs\]/)
-  await expect(pds.restart({ blobs: { ...bucket.primary, s3Bucket: 'another' } })).rejects.toThrow(
+  expect(await thrownBy(pds.restart())).toThrow(/the bucket .* refuses this server: .*403.*keys of \[blobs\]/)
+  expect(await thrownBy(pds.restart({ blobs: { ...bucket.primary, s3Bucket: 'another' } }))).toThrow(
     'refuses this server',
   )
   bucket.fault = 'down'
@@ -585,7 +586,7 @@ test('a bucket that refuses the server keeps it from starting; one that is out o
 })
 
 test('a bucket or prefix of somebody else is refused', async () => {
-  await expect(pds.restart({ blobs: { ...bucket.primary, s3KeyPrefix: 'elsewhere/' } })).rejects.toThrow(
+  expect(await thrownBy(pds.restart({ blobs: { ...bucket.primary, s3KeyPrefix: 'elsewhere/' } }))).toThrow(
     /database lists blobs, but the bucket .* is empty/,
   )
   await pds.restart()

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds, bucket } = useWorld({
   bucket: true,
@@ -137,7 +138,7 @@ test('a bucket that is down, or cannot list, loses nothing and leaves the last r
   const last = (await pds.ctx.sweeps.lastPasses()).get('blob-mirror')
   for (const fault of ['down', 'list'] as const) {
     bucket.fault = fault
-    await expect(mirror()).rejects.toThrow()
+    expect(await thrownBy(mirror())).toThrow()
     expect(bucket.keys()).toContain(keyOf(ref.$link))
   }
   expect((await pds.ctx.sweeps.lastPasses()).get('blob-mirror')).toEqual(last)

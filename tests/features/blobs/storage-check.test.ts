@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { testDatabase } from '../../support/servers/postgres.ts'
 import { randomBytes, SERVED, Uploader } from '../../support/clients/uploader.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 test('a server on PostgreSQL does not start with a new folder where the database lists blobs', async () => {
   const { databaseUrl, drop } = await testDatabase()
@@ -13,7 +14,7 @@ test('a server on PostgreSQL does not start with a new folder where the database
   const blob = await alice.upload(randomBytes(10))
   await alice.refer('a.b.c/1', blob)
   const elsewhere = join(pds.dataDir, 'elsewhere')
-  await expect(pds.restart({ dataDir: elsewhere })).rejects.toThrow(
+  expect(await thrownBy(pds.restart({ dataDir: elsewhere }))).toThrow(
     /database lists blobs, but the folder .*elsewhere\/blobs is empty: set data_dir/,
   )
   await pds.restart()

@@ -16,6 +16,7 @@ import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../../support/ser
 import { freeDnsPort } from '../../support/ports.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const HOST = 'pds.test'
 const DAY_SECS = 86_400
@@ -692,7 +693,7 @@ test('a server whose port for DNS is in use does not start, and names the key', 
   const dnsPort = await freeDnsPort()
   const other = createSocket('udp4')
   await new Promise<void>((resolve) => other.bind(dnsPort, '127.0.0.1', resolve))
-  await expect(proving(undefined, { tls: { dnsPort } })).rejects.toThrow('set tls.dns_port (SERVICE_TLS_DNS_PORT)')
+  expect(await thrownBy(proving(undefined, { tls: { dnsPort } }))).toThrow('set tls.dns_port (SERVICE_TLS_DNS_PORT)')
   other.close()
 })
 

@@ -14,6 +14,7 @@ import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 /** Not the address of the port that is not encrypted. */
 const ADDRESS = '127.0.0.2'
@@ -132,8 +133,8 @@ test('requests, uploads and the firehose work over encrypted connections', async
 test('what is not encrypted is answered on the loopback address only', async () => {
   const { port } = new URL(pds.url)
   expect(await request(`http://127.0.0.1:${port}/xrpc/_health`)).toMatchObject({ status: 200 })
-  await expect(request(`http://${ADDRESS}:${port}/xrpc/_health`)).rejects.toThrow()
-  await expect(request(`${pds.secure.replace('https', 'http')}/xrpc/_health`)).rejects.toThrow()
+  expect(await thrownBy(request(`http://${ADDRESS}:${port}/xrpc/_health`))).toThrow()
+  expect(await thrownBy(request(`${pds.secure.replace('https', 'http')}/xrpc/_health`))).toThrow()
 })
 
 test('a client cannot choose its address, although it is on a private network', async () => {
@@ -246,7 +247,7 @@ test('a server whose files cannot be served does not start, and says which', asy
   using wrong = new Folder()
   wrong.place('key.pem', untimely.key)
   const files = { certificateFiles: [wrong.certificateFile], keyFiles: [wrong.keyFile] }
-  await expect(encrypting(files)).rejects.toThrow(`${wrong.certificateFile} has a key of another certificate`)
+  expect(await thrownBy(encrypting(files))).toThrow(`${wrong.certificateFile} has a key of another certificate`)
 })
 
 test('a server whose port is in use does not start, and names the key', async () => {
@@ -255,6 +256,6 @@ test('a server whose port is in use does not start, and names the key', async ()
   const other = createServer()
   const httpPort = await freePort()
   await new Promise<void>((resolve) => other.listen(httpPort, ADDRESS, resolve))
-  await expect(encrypting({ ...files, httpPort })).rejects.toThrow('set tls.http_port (SERVICE_TLS_HTTP_PORT)')
+  expect(await thrownBy(encrypting({ ...files, httpPort }))).toThrow('set tls.http_port (SERVICE_TLS_HTTP_PORT)')
   await new Promise((resolve) => other.close(resolve))
 })

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { openDnsResponder } from '../../../src/platform/network/dns-responder.ts'
 import { freeDnsPort } from '../../support/ports.ts'
 import { setUp } from '../../support/set-up.ts'
+import { errorOf } from '../../support/thrown.ts'
 
 const NAME = '_acme-challenge.example.com'
 const ADDRESS = '127.0.0.1'
@@ -92,7 +93,7 @@ test('a resolver finds the texts, the name server and the start of the zone', as
 })
 
 test('a name below does not exist, and other types have no data', async () => {
-  await expect(resolver().resolveTxt(`x.${NAME}`)).rejects.toMatchObject({ code: 'ENOTFOUND' })
+  expect(await errorOf(resolver().resolveTxt(`x.${NAME}`))).toMatchObject({ code: 'ENOTFOUND' })
   const [answer] = await exchange(query({ type: 1 }))
   expect({ code: codeOf(answer!), answers: answer!.readUInt16BE(6), authority: answer!.readUInt16BE(8) }).toEqual({
     code: 0,
@@ -102,8 +103,8 @@ test('a name below does not exist, and other types have no data', async () => {
 })
 
 test('other names are refused, as are other classes', async () => {
-  await expect(resolver().resolveTxt('example.com')).rejects.toMatchObject({ code: 'EREFUSED' })
-  await expect(resolver().resolveTxt(`x${NAME}`)).rejects.toMatchObject({ code: 'EREFUSED' })
+  expect(await errorOf(resolver().resolveTxt('example.com'))).toMatchObject({ code: 'EREFUSED' })
+  expect(await errorOf(resolver().resolveTxt(`x${NAME}`))).toMatchObject({ code: 'EREFUSED' })
   const answers = await exchange(query({ name: encoded('com') }), query({ class: 3 }))
   expect(answers.map(codeOf)).toEqual([5, 5])
 })

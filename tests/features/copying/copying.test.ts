@@ -20,6 +20,7 @@ import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorldOnFile } from '../../support/file-world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 // Whole servers are copied and verified.
 setDefaultTimeout(60_000)
@@ -279,7 +280,9 @@ test('a copy that was killed is no server, and is made anew by the same command'
   child.kill('SIGKILL')
   await child.exited
   bucket.intercept = null
-  await expect(startOn(pds.dataDir, { databaseUrl, blobs: bucket.primary })).rejects.toThrow('holds an unfinished copy')
+  expect(await thrownBy(startOn(pds.dataDir, { databaseUrl, blobs: bucket.primary }))).toThrow(
+    'holds an unfinished copy',
+  )
   // Something that the copy had not reached yet.
   await inspect(databaseUrl, (db) => db.run(sql`DELETE FROM record`))
   const again = await copy(pds.dataDir, ['--to', databaseUrl, '--blobs', 's3://copies/killed'])
@@ -297,7 +300,7 @@ test('what an interrupted copy left in a folder is replaced by the next one', as
     await migrate(db, migrations, 1, { isCopyTarget: true })
     await db.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES ('half@example.com', 'half', 1)`)
   })
-  await expect(startOn(folder, {})).rejects.toThrow('holds an unfinished copy')
+  expect(await thrownBy(startOn(folder, {}))).toThrow('holds an unfinished copy')
   expect(await copy(folder, ['--to', join(scratch, 'onwards')])).toMatchObject({ code: 1 })
   expect(await copy(pds.dataDir, ['--to', folder])).toMatchObject({ code: 0 })
   expect(await inspect(join(folder, 'holdfast.db'), (db) => db.all(sql`SELECT 1 FROM waitlist_entry`))).toEqual([])
@@ -318,7 +321,7 @@ test('a copy with faults is no server', async () => {
   )
   const faulty = await copy(damaged, ['--to', folder])
   expect(faulty).toMatchObject({ code: 1, text: expect.stringContaining('faults; no server will start with it') })
-  await expect(startOn(folder, {})).rejects.toThrow('holds an unfinished copy')
+  expect(await thrownBy(startOn(folder, {}))).toThrow('holds an unfinished copy')
 
   // A blob that is lost at the source is lost at the target, and does not keep the rest from moving.
   writeFileSync(file, 'other bytes')

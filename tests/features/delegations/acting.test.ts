@@ -11,6 +11,7 @@ import { standardClient } from '../../support/clients/standard-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, formerUrls: ['https://former.example'] } })
 const bob = setUp(() => createAccount(pds, 'bob'))
@@ -104,7 +105,7 @@ describe('the standard client', () => {
     const { session: signedIn, refresh } = await session(id, team.handle, 'atproto transition:generic')
     expect((await write(signedIn, 'app.bsky.feed.post', post())).status).toBe(200)
     await ownerCall(pds, team, `delegates/${id}/end`, {})
-    await expect(refresh()).rejects.toThrow(TokenRefreshError)
+    expect(await thrownBy(refresh())).toThrow(TokenRefreshError)
   })
 })
 

@@ -10,6 +10,7 @@ import { newRecoveryCode } from '../../support/clients/recovery.ts'
 import vector from '../../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 let did: Did
 
@@ -52,7 +53,7 @@ describe('depositing', () => {
       await depositShare(pds.ctx, tx, did, outcome.share)
       throw new Error('lost')
     })
-    await expect(failing).rejects.toThrow('lost')
+    expect(await thrownBy(failing)).toThrow('lost')
     expect([await stored(), await events()]).toEqual(before)
   })
 

@@ -6,6 +6,7 @@ import { hiddenFields, OAuthClient } from '../../support/clients/oauth-client.ts
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
 import { useWorld } from '../../support/world.ts'
+import { errorOf, thrownBy } from '../../support/thrown.ts'
 
 let alice: TestAccount
 let names = 0
@@ -50,12 +51,14 @@ test('a real client turns the mailed code on, signs in with it, and turns it off
 
   const again = new AtpAgent({ service: pds.url })
   const code = await mailed(async () =>
-    expect(again.login(login)).rejects.toBeInstanceOf(ComAtprotoServerCreateSession.AuthFactorTokenRequiredError),
+    expect(await errorOf(again.login(login))).toBeInstanceOf(
+      ComAtprotoServerCreateSession.AuthFactorTokenRequiredError,
+    ),
   )
   await again.login({ ...login, authFactorToken: code })
   expect(again.session).toMatchObject({ did: alice.did, emailAuthFactor: true })
 
-  await expect(again.com.atproto.server.updateEmail({ email: alice.email, emailAuthFactor: false })).rejects.toThrow(
+  expect(await thrownBy(again.com.atproto.server.updateEmail({ email: alice.email, emailAuthFactor: false }))).toThrow(
     'confirmation token required',
   )
   const token = await mailed(() => again.com.atproto.server.requestEmailUpdate())

@@ -10,6 +10,7 @@ import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds, dns, web } = useWorld({
   web: [],
@@ -135,7 +136,7 @@ test('an operator may give away a reserved name', async () => {
 
 test('a directory that is down leaves the account as it was', async () => {
   const broken = { ...pds.ctx, plc: { ...pds.ctx.plc, lastOperation: () => Promise.reject(new Error('down')) } }
-  await expect(changeHandle({ ctx: broken }, alice.did, 'unlucky.pds.test')).rejects.toThrow('down')
+  expect(await thrownBy(changeHandle({ ctx: broken }, alice.did, 'unlucky.pds.test'))).toThrow('down')
   expect(await resolves('unlucky.pds.test')).toBeUndefined()
 })
 

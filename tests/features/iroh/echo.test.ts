@@ -16,6 +16,7 @@ import {
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const LONGEST = 64 * 1024
 
@@ -77,7 +78,7 @@ test('a connection has 16 streams at a time; further ones are refused until one 
 
 test('no other protocol connects', async () => {
   for (const alpn of ['ezpds/notify/0', 'ezpds/iroh/1', 'h3', 'x'])
-    await expect(peer.dial(server, alpn)).rejects.toThrow(
+    expect(await thrownBy(peer.dial(server, alpn))).toThrow(
       /no_application_protocol|peer doesn't support any known protocol|error 120/,
     )
 })

@@ -12,6 +12,7 @@ import { until } from '../../support/until.ts'
 import { addressOf, ECHO, echoed, opened, refusalOf, withEndpoint } from '../../support/servers/endpoint.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const TOO_LATE = 2
 const REFUSED = 1
@@ -103,7 +104,7 @@ test('a server that is full of connections in use refuses others', async () => {
   const only = await echo.dial()
   await opened(only, Buffer.from('in use'))
   await until(() => isServed(only))
-  await expect(echo.dial()).rejects.toThrow()
+  expect(await thrownBy(echo.dial())).toThrow()
   expect(echo.tally.connections).toEqual({ served: 1, refused: 1, failed: 0 })
   only.close(0n, [])
   await until(() => echo.endpoint.connections === 0)

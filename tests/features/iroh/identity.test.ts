@@ -18,6 +18,7 @@ import { startQuicPeer } from '../../support/servers/quic-peer.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { addressOf, ECHO, echoed, endpointStatus, withEndpoint } from '../../support/servers/endpoint.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const nodeIdOf = async (pds: Pick<TestPds, 'url'>): Promise<string> => (await addressOf(pds)).nodeId
 const iroh = (changes: Partial<(typeof withEndpoint)['iroh'] & { endpoint: string }>): ConfigOverrides => ({
@@ -72,7 +73,7 @@ test('a stored key that does not open stops the start, and is not replaced', asy
   const { wrapped } = await stored()
   const store = (value: string) => pds.damage('server_secret', { name: 'iroh-endpoint' }, { wrapped: value })
   await store(new Vault(new Uint8Array(32).fill(1)).wrap(new Uint8Array(32)))
-  await expect(pds.restart()).rejects.toThrow(
+  expect(await thrownBy(pds.restart())).toThrow(
     'the stored key of the QUIC endpoint (row iroh-endpoint of server_secret) does not open: restore',
   )
   await pds.restart(iroh({ enabled: false }))

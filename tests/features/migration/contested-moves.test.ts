@@ -14,6 +14,7 @@ import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const clock = new TestClock()
 const { pds, plc, line } = useWorld({
@@ -186,7 +187,7 @@ test('an old server that does not name its key as its own loses it all the same'
     nsid === 'com.atproto.identity.getRecommendedDidCredentials' ? Response.json({ rotationKeys: [] }) : null
   const moving = await begin(pds, from, `${name}-here`)
   await pds.runSteps()
-  await expect(giveMailedCode(pds, moving, old, from.email)).rejects.toThrow('was answered 400')
+  expect(await thrownBy(giveMailedCode(pds, moving, old, from.email))).toThrow('was answered 400')
   expect((await answer(pds, moving, { mail: true })).status).toBe(200)
   const given = await giveCode(pds, moving, await lastCode(old, from.email, 2))
   expect(given.status).toBe(200)

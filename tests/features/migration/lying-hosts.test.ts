@@ -15,6 +15,7 @@ import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { signOperation, type Operation } from '../../../src/protocol/plc.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 /** Longest archive and longest blob that the new server takes. */
 const MAX_BYTES = 1024 * 1024
@@ -130,7 +131,7 @@ describe('signing in', () => {
       const { search } = new URL(asked.url)
       return Response.json((await other.from.call(`com.atproto.server.getServiceAuth${search}`)).body)
     })
-    await expect(begin(pds, from, `${name}-here`)).rejects.toThrow('answered 401')
+    expect(await thrownBy(begin(pds, from, `${name}-here`))).toThrow('answered 401')
     expect(await pds.count('account', { did: from.did })).toBe(0)
   })
 
@@ -250,7 +251,7 @@ describe('the identity', () => {
       headers.delete('content-length')
       return new Request(asked.url, { method: 'POST', headers, body })
     })
-    await expect(giveMailedCode(pds, moving, old, from.email)).rejects.toThrow('was answered 400')
+    expect(await thrownBy(giveMailedCode(pds, moving, old, from.email))).toThrow('was answered 400')
     expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
     await expectUntouched(from)
   })

@@ -11,6 +11,7 @@ import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds, plc } = useWorld({ plc: true, config: { rateLimit: { enabled: false } } })
 const host: LyingHost = setUp(startLyingHost)
@@ -94,7 +95,7 @@ describe('an old server that claims a key of the holder', () => {
   test('loses a key that it signs with, whatever the holder says, and never gets it back', async () => {
     const { from, moving, own, theirs } = await waiting()
     expect((await keep(moving, [own.did, theirs])).status).toBe(200)
-    await expect(giveMailedCode(pds, moving, old, from.email)).rejects.toThrow('was answered 400')
+    expect(await thrownBy(giveMailedCode(pds, moving, old, from.email))).toThrow('was answered 400')
     const { keys } = await moveOf(pds, moving)
     expect(keys!.go).toEqual([{ key: theirs, owner: 'old-server', isChoice: false }])
     const again = await keep(moving, [own.did, theirs])

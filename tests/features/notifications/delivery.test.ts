@@ -8,6 +8,7 @@ import { PushRelay } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
 import { handlesIn, message, Phone, phoneOf, tell, TOPIC, waitingSteps } from '../../support/clients/phone.ts'
 import { startWith } from '../../support/servers/pushing.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 test('a push is sealed, padded and delivered, and the device alone can read it and tell who sent it', async () => {
   await using relay = await PushRelay.start({ codes: null })
@@ -21,8 +22,8 @@ test('a push is sealed, padded and delivered, and the device alone can read it a
   const { pad, ...read } = await phone.read(sent!)
   expect(read).toEqual(message)
   expect(pad).toMatch(/^ +$/)
-  expect(phone.device.open(sent!, new PushDevice().publicKey)).rejects.toThrow()
-  expect(new PushDevice().open(sent!, phone.device.publicKey)).rejects.toThrow()
+  expect(await thrownBy(phone.device.open(sent!, new PushDevice().publicKey))).toThrow()
+  expect(await thrownBy(new PushDevice().open(sent!, phone.device.publicKey))).toThrow()
   for (const text of [message.title, message.body, 'cla_1', phone.account.did])
     expect(JSON.stringify(relay.requests)).not.toContain(text)
   expect(await waitingSteps(pds, 'push')).toBe(0)
@@ -228,7 +229,7 @@ test('a relay that gives one handle to two devices misleads none of them, and ta
   await pds.runSteps()
   // It comes to the wrong device, which cannot read it.
   expect(relay.sent).toMatchObject([{ token: ann.token }])
-  expect(ann.read(relay.sent[0]!)).rejects.toThrow()
+  expect(await thrownBy(ann.read(relay.sent[0]!))).toThrow()
   expect((await ben.read(relay.sent[0]!))['title']).toBe(message.title)
 
   relay.lies.push({ type: 'pushed', outcome: 'unknownHandle' })

@@ -19,6 +19,7 @@ import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds, web } = useWorld({ web: ['app.web.test'], config: { accounts: { passwordOptional: true } } })
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -71,7 +72,7 @@ async function wholeWay(
   expect((await again.fetchHandler('/xrpc/com.atproto.server.getSession')).status).toBe(200)
 
   await again.signOut()
-  await expect(client.restore(account.did)).rejects.toThrow()
+  expect(await thrownBy(client.restore(account.did))).toThrow()
   const ended = await request(`${pds.url}/account`)
   expect(ended.status).toBe(303)
 }

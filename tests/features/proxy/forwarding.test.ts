@@ -10,6 +10,7 @@ import { seedAccount, type SeededAccount } from '../../support/clients/seed-acco
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 let alice: SeededAccount
 /** What alice shows to say who asks. */
@@ -217,11 +218,11 @@ test.each(['before the answer', 'in the middle of the answer'])(
       const reader = (await asking).body!.getReader()
       await reader.read()
       abort.abort()
-      expect(reader.read()).rejects.toThrow()
+      expect(await thrownBy(reader.read())).toThrow()
     } else {
       await arrived
       abort.abort()
-      expect(asking).rejects.toThrow()
+      expect(await thrownBy(asking)).toThrow()
     }
     await appview.received[0]!.aborted
   },

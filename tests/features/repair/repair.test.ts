@@ -18,6 +18,7 @@ import { until } from '../../support/until.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 
@@ -251,7 +252,7 @@ test('what is nowhere is named, and lost only if somebody agrees', async () => {
   const plan = await planned(account)
   plan.pool.close()
   expect(plan.losses).toEqual([`record ${pathOf(7)}`])
-  await expect(repaired(account)).rejects.toThrow('--accept-loss')
+  expect(await thrownBy(repaired(account))).toThrow('--accept-loss')
   expect(await rowOf(account)).toEqual(before)
   const { faults } = await repaired(account, undefined, { acceptLoss: true })
   expect(faults).toEqual([])
@@ -282,7 +283,7 @@ test('records of an older archive come back or stay away as the operator says, i
   const plan = await planned(account, car)
   plan.pool.close()
   expect(plan.uncertain).toEqual([pathOf(7)])
-  await expect(repaired(account, car, choices)).rejects.toThrow('--keep-uncertain')
+  expect(await thrownBy(repaired(account, car, choices))).toThrow('--keep-uncertain')
   const { faults } = await repaired(account, car, { ...choices, keepUncertain: true })
   expect(faults).toEqual([])
   expect(Object.keys(await valuesOf(account))).toHaveLength(RECORDS + 1)
@@ -325,9 +326,9 @@ test('the file of a repair brings the rows back, unless the repository was writt
   const second = await repaired(account)
   expect(second.rev > rev).toBe(true)
   await acceptedByRelay(account, second.rev, seq)
-  await expect(undoRepair(pds.ctx, second.evidence)).rejects.toThrow('written to since')
+  expect(await thrownBy(undoRepair(pds.ctx, second.evidence))).toThrow('written to since')
   writeFileSync(`${evidence}.other`, readFileSync(import.meta.path))
-  await expect(undoRepair(pds.ctx, `${evidence}.other`)).rejects.toThrow('is not a file that a repair has kept')
+  expect(await thrownBy(undoRepair(pds.ctx, `${evidence}.other`))).toThrow('is not a file that a repair has kept')
 })
 
 test('what moderators have done since a repair is not undone with it', async () => {
@@ -374,7 +375,7 @@ test('a repository that is written to while a repair is planned is not replaced'
   await pds.lose('record', { repo_id: account.id, path: pathOf(7) })
   const plan = await planned(account)
   await write(account, 'meanwhile')
-  await expect(applyRepair(pds.ctx, plan, refuse)).rejects.toThrow('written to during the repair')
+  expect(await thrownBy(applyRepair(pds.ctx, plan, refuse))).toThrow('written to during the repair')
   plan.pool.close()
   const { faults } = await repaired(account)
   expect(faults).toEqual([])

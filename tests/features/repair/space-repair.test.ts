@@ -19,6 +19,7 @@ import { hashOfSet } from '../../support/space-oracle.ts'
 import type { Table } from '../../support/tables.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
 import { useWorld } from '../../support/world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 // Each damage has an account of its own, which is repaired twice.
 setDefaultTimeout(60_000)
@@ -307,7 +308,7 @@ test('what is nowhere is named, and lost only if somebody agrees', async () => {
     `record ${pathOf('note5')}`,
     `record ${pathOf('note3')}`,
   ])
-  await expect(repaired(one)).rejects.toThrow('--accept-loss')
+  expect(await thrownBy(repaired(one))).toThrow('--accept-loss')
   expect(await rowsOf(one)).toEqual(before)
   const { faults } = await repaired(one, { acceptLoss: true })
   expect(faults).toEqual([])
@@ -352,7 +353,7 @@ test('records of an older archive come back or stay away as the operator says, i
   await pds.damage('space_repo', { id: one.id }, { state: new Uint8Array(2048) })
   using plan = await planned(one, car)
   expect(plan.uncertain).toEqual([`${one.id} ${pathOf('note9')}`])
-  await expect(repaired(one, { car })).rejects.toThrow('--keep-uncertain')
+  expect(await thrownBy(repaired(one, { car }))).toThrow('--keep-uncertain')
   const { faults } = await repaired(one, { car, keepUncertain: false })
   expect(faults).toEqual([])
   expect((await contentOf(one)).content.records).toHaveLength(RECORDS - 1)
@@ -374,12 +375,12 @@ test('a repository that is written to meanwhile is neither replaced nor brought 
   {
     using plan = await planned(one)
     expect((await write()).status).toBe(200)
-    await expect(applySpaceRepair(pds.ctx, plan, choices)).rejects.toThrow('written to during the repair')
+    expect(await thrownBy(applySpaceRepair(pds.ctx, plan, choices))).toThrow('written to during the repair')
   }
   const { evidence, faults } = await repaired(one)
   expect(faults).toEqual([])
   expect((await write()).status).toBe(200)
-  await expect(undoRepair(pds.ctx, evidence!)).rejects.toThrow('written to since the repair')
+  expect(await thrownBy(undoRepair(pds.ctx, evidence!))).toThrow('written to since the repair')
   expect(await faultsIn(one)).toEqual([])
 })
 

@@ -13,6 +13,7 @@ import { readCar } from '../../../src/protocol/car.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds } = useWorld()
 
@@ -129,11 +130,11 @@ test('a head is replaced only where it is the one that was read', async () => {
   )
   const overtaken = (await repoHead(ctx.db, did as Did))!
   const late = { ...read, rev: nextRev(ctx, overtaken.rev) }
-  await expect(ctx.db.transaction((tx) => updateTree(tx, read, late, new Uint8Array(), uncounted))).rejects.toThrow(
+  expect(await thrownBy(ctx.db.transaction((tx) => updateTree(tx, read, late, new Uint8Array(), uncounted)))).toThrow(
     WriteConflict,
   )
-  await expect(ctx.db.transaction((tx) => updateHead(tx, read, late))).rejects.toThrow(WriteConflict)
-  await expect(ctx.db.transaction((tx) => replaceRepo(tx, did as Did, read, read, late, uncounted))).rejects.toThrow(
+  expect(await thrownBy(ctx.db.transaction((tx) => updateHead(tx, read, late)))).toThrow(WriteConflict)
+  expect(await thrownBy(ctx.db.transaction((tx) => replaceRepo(tx, did as Did, read, read, late, uncounted)))).toThrow(
     WriteConflict,
   )
   expect(await repoHead(ctx.db, did as Did)).toEqual(overtaken)

@@ -7,6 +7,7 @@ import { freshContents } from '../../../src/wallet/wallet.ts'
 import { userDataPath } from '../../../src/base/sealed-file.ts'
 import { WalletFile } from '../../../src/wallet/wallet-file.ts'
 import { PASSPHRASE, WalletUser } from '../../support/clients/wallet-user.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const DID = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa'
 const contents = { ...freshContents('https://pds.example', 'https://plc.example'), did: DID, handle: 'alice.example' }
@@ -45,10 +46,10 @@ test('is not overwritten by a command that read an older one', async () => {
   const open = () => WalletFile.open(user.path(), PASSPHRASE, 10)
   const [one, two] = [await open(), await open()]
   await one.file.write({ ...contents, handle: 'one.example' })
-  await expect(two.file.write({ ...contents, handle: 'two.example' })).rejects.toThrow('another command has changed')
+  expect(await thrownBy(two.file.write({ ...contents, handle: 'two.example' }))).toThrow('another command has changed')
   await one.file.write({ ...contents, handle: 'three.example' })
   expect(await user.contents()).toMatchObject({ handle: 'three.example' })
-  await expect(WalletFile.fresh(user.path(), PASSPHRASE, 10).write(contents)).rejects.toThrow(
+  expect(await thrownBy(WalletFile.fresh(user.path(), PASSPHRASE, 10).write(contents))).toThrow(
     'another command has changed',
   )
 })

@@ -5,6 +5,7 @@ import { LeaseLost, sql, type Cluster, type Database, type Lease } from '../../.
 import { openPostgres } from '../../../src/platform/database/postgres.ts'
 import { testDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 let place: TestDatabase
 let admin: SQL
@@ -48,12 +49,14 @@ test('a notification wakes the listeners of its channel on every node, and none 
   )
   await until(() => heard.length === 4)
   heard.length = 0
-  await expect(
-    one.transaction(async (tx) => {
-      one.cluster.notify(tx, 'else')
-      throw new Error('no')
-    }),
-  ).rejects.toThrow('no')
+  expect(
+    await thrownBy(
+      one.transaction(async (tx) => {
+        one.cluster.notify(tx, 'else')
+        throw new Error('no')
+      }),
+    ),
+  ).toThrow('no')
   await one.transaction(async (tx) => one.cluster.notify(tx, 'news'))
   await until(() => heard.length >= 2)
   expect(heard.toSorted()).toEqual(['0 news', '1 news'])
@@ -105,7 +108,7 @@ test('a node whose session was cut has lost its leases, and its transactions are
   await cut(sessions)
   await until(() => lease.lost.aborted)
   const next = await taken(other, 'cut')
-  await expect(one.transaction((tx) => lease.guard(tx))).rejects.toThrow(LeaseLost)
+  expect(await thrownBy(one.transaction((tx) => lease.guard(tx)))).toThrow(LeaseLost)
   await other.transaction((tx) => next.guard(tx))
   await lease.release()
   await other.transaction((tx) => next.guard(tx))

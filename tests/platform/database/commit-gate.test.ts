@@ -7,6 +7,7 @@ import { sql, type Database, type Reader } from '../../../src/platform/database/
 import type { GatedCommit } from '../../../src/platform/database/log-follower.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 let folder: string
 let path: string
@@ -152,7 +153,7 @@ test('once a commit cannot pass, nothing is acknowledged any more, and nobody ev
   waiting[2]!.resolve()
   await until(() => states.every(({ end }) => end === 'it will never pass'))
   expect(await seen()).toEqual(everywhere('one'))
-  await expect(db.run(sql`INSERT INTO item (name) VALUES ('four')`)).rejects.toThrow('it will never pass')
+  expect(await thrownBy(db.run(sql`INSERT INTO item (name) VALUES ('four')`))).toThrow('it will never pass')
   expect(await seen()).toEqual(everywhere('one'))
   expect(states.some(({ announced }) => announced)).toBe(false)
   expect(waiting).toHaveLength(3)

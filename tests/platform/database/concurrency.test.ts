@@ -12,6 +12,7 @@ import {
 } from '../../../src/platform/database/database.ts'
 import { openPostgres } from '../../../src/platform/database/postgres.ts'
 import { testDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 let place: TestDatabase
 let nodes: [Database, Database]
@@ -133,7 +134,7 @@ test('a transaction that found a row changed is run again, and in the end alone'
     runs++
     throw new WriteConflict('something')
   })
-  await expect(insist).rejects.toThrow(WriteConflict)
+  expect(await thrownBy(insist)).toThrow(WriteConflict)
   expect(runs).toBeGreaterThan(2)
 })
 

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { CopyDatabase } from '../../../src/platform/database/copy-database.ts'
 import { sql } from '../../../src/platform/database/database.ts'
 import { eventLoopTurns } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-copy-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -78,7 +79,7 @@ test('a change waits for so long only: what still reads fails, and holds up no o
     expect(await there.database.asDatabase().snapshot(() => there.read())).toBe(value)
   }
   never.resolve()
-  await expect(reading).rejects.toThrow('the copy has changed')
+  expect(await thrownBy(reading)).toThrow('the copy has changed')
 })
 
 test('after a change that failed nothing is read, until another one has succeeded', async () => {
@@ -87,9 +88,9 @@ test('after a change that failed nothing is read, until another one has succeede
     there.put(1, 3000)
     throw new Error('the disk is full')
   })
-  await expect(failing).rejects.toThrow('the disk is full')
+  expect(await thrownBy(failing)).toThrow('the disk is full')
   expect(there.database.isReadable).toBe(false)
-  await expect(there.read()).rejects.toThrow('there is no copy to read')
+  expect(await thrownBy(there.read())).toThrow('there is no copy to read')
   await there.database.change(() => there.put(2))
   expect(await there.read()).toBe(2)
 })
@@ -104,14 +105,14 @@ test('at the end, whatever reads fails, and nothing is read after it', async () 
   await eventLoopTurns(2)
   there.database.end()
   reading.resolve()
-  await expect(long).rejects.toThrow('the copy has changed')
-  await expect(there.read()).rejects.toThrow('there is no copy to read')
+  expect(await thrownBy(long)).toThrow('the copy has changed')
+  expect(await thrownBy(there.read())).toThrow('there is no copy to read')
 })
 
 test('it writes nothing: neither rows nor files beside the copy', async () => {
   using there = copy()
   expect(await there.read()).toBe(0)
-  await expect(there.database.asDatabase().get(sql`UPDATE number SET value = 7 RETURNING value`)).rejects.toThrow()
+  expect(await thrownBy(there.database.asDatabase().get(sql`UPDATE number SET value = 7 RETURNING value`))).toThrow()
   expect(() => there.database.asDatabase().run(sql`UPDATE number SET value = 7`)).toThrow()
   expect(readFileSync(there.path).equals(states[0]!)).toBe(true)
   expect(readdirSync(scratch).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([])

@@ -17,6 +17,7 @@ import { openPostgres } from '../../../src/platform/database/postgres.ts'
 import { startDatabaseLine, type DatabaseLine } from '../../support/faults/database-line.ts'
 import { startServer, startStandby, testDatabase, type PostgresServer } from '../../support/servers/postgres.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const NAME = 'holdfast'
 
@@ -48,10 +49,10 @@ async function hasEnded(db: Database, why: RegExp): Promise<void> {
   expect(db.ended.reason).toBeInstanceOf(HistoryLost)
   expect(db.ended.reason.message).toMatch(why)
   expect(db.ended.reason.message).toContain('holdfast restore --database-restored')
-  await expect(add(db, 'never')).rejects.toThrow(DatabaseUnavailable)
-  await expect(namesIn(db)).rejects.toThrow(DatabaseUnavailable)
-  await expect(db.snapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
-  await expect(db.shortSnapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
+  expect(await thrownBy(add(db, 'never'))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(namesIn(db))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(db.snapshot((reader) => reader.get(sql`SELECT 1`)))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(db.shortSnapshot((reader) => reader.get(sql`SELECT 1`)))).toThrow(DatabaseUnavailable)
 }
 
 interface Given {
@@ -109,8 +110,8 @@ test('after a failover that lost a change no node reads or writes, whether it ha
       const [one, other] = given.nodes
       // Before it is promoted, the standby is a database that cannot be used, and nothing is lost.
       await until(() => given.nodes.every((each) => each.cluster!.history.isDoubtful))
-      await expect(namesIn(one)).rejects.toThrow(DatabaseUnavailable)
-      await expect(namesIn(other)).rejects.toThrow(DatabaseUnavailable)
+      expect(await thrownBy(namesIn(one))).toThrow(DatabaseUnavailable)
+      expect(await thrownBy(namesIn(other))).toThrow(DatabaseUnavailable)
       expect([one.ended.aborted, other.ended.aborted]).toEqual([false, false])
       await standby.promote()
       await Promise.all(
@@ -141,7 +142,7 @@ test.each(Object.keys(reads))(
         async (standby) => {
           const [one] = given.nodes
           await standby.promote()
-          await expect(reads[kind]!(one)).rejects.toThrow(DatabaseUnavailable)
+          expect(await thrownBy(reads[kind]!(one))).toThrow(DatabaseUnavailable)
           expect(one.ended.reason).toBeInstanceOf(HistoryLost)
           const db = new SQL(standby.url(NAME), { max: 1 })
           await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
@@ -226,7 +227,7 @@ test('tables that are replaced under open connections are noticed by the next ch
     )
     await admin.unsafe('INSERT INTO commit_mark SELECT * FROM marks; COMMIT')
     await admin.close()
-    await expect(add(one, 'never')).rejects.toThrow(DatabaseUnavailable)
+    expect(await thrownBy(add(one, 'never'))).toThrow(DatabaseUnavailable)
     await hasEnded(one, /a change that was acknowledged is missing/)
     // The other one reads it in the row, with its next heartbeat.
     await hasEnded(other, /a change that was acknowledged is missing/)

@@ -28,6 +28,7 @@ import { PAGE_BYTES, pagesIn } from '../../../src/platform/database/page-list.ts
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { Random } from '../../support/random.ts'
 import { testConfig } from '../../support/servers/config.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-follower-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -393,7 +394,7 @@ test('what is committed while the database is being closed can be read before th
     events.push('committed')
   }
   follower.onLastCommit = async () => {
-    await expect(db.run(sql`DELETE FROM thing`)).rejects.toThrow(DatabaseUnavailable)
+    expect(await thrownBy(db.run(sql`DELETE FROM thing`))).toThrow(DatabaseUnavailable)
     copy.apply(follower.take())
     events.push('read')
   }
@@ -409,7 +410,7 @@ test('what was to be done between commits, and was refused, is not done later', 
   follower.gate = { refusal: { error: new Error('refused'), at: 0 }, pass: async () => {} }
   let times = 0
   const add = () => void times++
-  await expect(db.logFollowing!.rewind(add)).rejects.toThrow('refused')
+  expect(await thrownBy(db.logFollowing!.rewind(add))).toThrow('refused')
   follower.gate = null
   await write(db, new Random(3), 1)
   expect(times).toBe(0)
@@ -424,7 +425,7 @@ test('a file that is being closed is not read again, and what reads it ends firs
   const files = new DatabaseFiles(path)
   const first = files.read(new Uint8Array(PAGE_BYTES), 0)
   const closed = files.close()
-  await expect(files.read(new Uint8Array(PAGE_BYTES), 0)).rejects.toThrow('is closed')
+  expect(await thrownBy(files.read(new Uint8Array(PAGE_BYTES), 0))).toThrow('is closed')
   expect(await first).toBe(PAGE_BYTES)
   await closed
 })
@@ -455,5 +456,5 @@ test('a database whose pages have another size is not followed', async () => {
   file.close()
   const backup = { continuous: join(scratch, 'destination') }
   const config = testConfig({ dataDir, port: 1, publicUrl: 'http://localhost:1' }, { backup, development: true })
-  await expect(startApp(config)).rejects.toThrow('needs a database with pages of 4096 bytes')
+  expect(await thrownBy(startApp(config))).toThrow('needs a database with pages of 4096 bytes')
 })

@@ -20,6 +20,7 @@ import { checks, examine } from '../../../src/features/operations/doctor/doctor.
 import type { Patient } from '../../../src/features/operations/doctor/finding.ts'
 import { testConfig } from '../../support/servers/config.ts'
 import { postgresServer, testDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 let place: TestDatabase
 let db: Database
@@ -45,7 +46,7 @@ test('integers of 64 bits are numbers both ways, and bytes are bytes', async () 
     bytes,
     count: 1,
   })
-  await expect(db.get(sql`SELECT CAST(9007199254740993 AS BIGINT) AS beyond`)).rejects.toThrow('beyond the integers')
+  expect(await thrownBy(db.get(sql`SELECT CAST(9007199254740993 AS BIGINT) AS beyond`))).toThrow('beyond the integers')
   await db.run(sql`DELETE FROM item`)
 })
 
@@ -126,14 +127,14 @@ test('more snapshots than there are connections share one, each with everything 
   await all.promise
   await Promise.all(waiting)
   expect(seen).toEqual(Array(READERS).fill(0))
-  await expect(
-    Promise.all(Array.from({ length: 6 }, () => db.snapshot(() => Promise.reject(new Error('no'))))),
-  ).rejects.toThrow('no')
+  expect(
+    await thrownBy(Promise.all(Array.from({ length: 6 }, () => db.snapshot(() => Promise.reject(new Error('no')))))),
+  ).toThrow('no')
   expect(await db.snapshot((reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })
 })
 
 test('text that PostgreSQL cannot keep is refused before it is sent', async () => {
-  await expect(add('a\0b')).rejects.toThrow(TextNotStorable)
+  expect(await thrownBy(add('a\0b'))).toThrow(TextNotStorable)
 })
 
 /** As when the database server is started anew. */
@@ -155,7 +156,7 @@ test('after the connections were cut, the next transaction and the next read fin
 
 test('a second server on a database is refused, until the first one ends', async () => {
   const first = await openPostgres({ url: place.databaseUrl, access: 'exclusive' })
-  await expect(openPostgres({ url: place.databaseUrl, access: 'exclusive' })).rejects.toThrow(
+  expect(await thrownBy(openPostgres({ url: place.databaseUrl, access: 'exclusive' }))).toThrow(
     'the database is in use by another server',
   )
   await first.close()
@@ -169,21 +170,21 @@ test('a server whose connections were cut is alone again, or writes no more', as
   await cutConnections()
   await Promise.allSettled([write(first)])
   await write(first)
-  await expect(openPostgres({ url: place.databaseUrl, access: 'exclusive' })).rejects.toThrow(
+  expect(await thrownBy(openPostgres({ url: place.databaseUrl, access: 'exclusive' }))).toThrow(
     'the database is in use by another server',
   )
 
   await cutConnections()
   const second = await openPostgres({ url: place.databaseUrl, access: 'exclusive' })
   await Promise.allSettled([write(first)])
-  await expect(write(first)).rejects.toThrow(DatabaseUnavailable)
+  expect(await thrownBy(write(first))).toThrow(DatabaseUnavailable)
   expect(first.ended.reason).toMatchObject({
     message: expect.stringContaining('the database is in use by another server'),
   })
   expect(first.writeFault).not.toBeNull()
   await write(second)
   await second.close()
-  await expect(write(first)).rejects.toThrow('this server may no longer use the database')
+  expect(await thrownBy(write(first))).toThrow('this server may no longer use the database')
   await first.close()
 })
 
@@ -194,11 +195,11 @@ test('a database that orders text in another way, and a server that is not there
     "CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'und' LC_COLLATE 'C' LC_CTYPE 'C'",
   )
   await admin.close()
-  await expect(openPostgres({ url: server.url('icu') })).rejects.toThrow(
+  expect(await thrownBy(openPostgres({ url: server.url('icu') }))).toThrow(
     "create it with CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'",
   )
   await server.dropDatabase('icu')
-  await expect(openPostgres({ url: 'postgres://me:secret@127.0.0.1:1/holdfast' })).rejects.toThrow(
+  expect(await thrownBy(openPostgres({ url: 'postgres://me:secret@127.0.0.1:1/holdfast' }))).toThrow(
     'postgres://me@127.0.0.1:1/holdfast cannot be used',
   )
   expect(withoutPassword('/var/lib/holdfast.db')).toBe('/var/lib/holdfast.db')

@@ -10,6 +10,7 @@ import { sql } from '../../../src/platform/database/database.ts'
 import { ReaderDatabase } from '../../../src/platform/database/reader-database.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { CommitBoard } from '../../../src/platform/readers/commit-board.ts'
+import { errorOf } from '../../support/thrown.ts'
 
 let folder: string
 let path: string
@@ -61,7 +62,7 @@ test('a reader that has missed a commit says so while the next one is on its way
   held.board.settle()
   held.write(2)
   expect(held.reader.isCurrent()).toBe(false)
-  expect(held.read()).rejects.toBeInstanceOf(Elsewhere)
+  expect(await errorOf(held.read())).toBeInstanceOf(Elsewhere)
   held.board.settle()
   expect(held.reader.isCurrent()).toBe(true)
   expect(await held.read()).toBe(2)

@@ -20,6 +20,7 @@ import { LAST_PATH, listRecordHeads } from '../../../src/features/data/repo/reco
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { openFiles } from '../../support/faults/open-files.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-db-'))
 let db: Database
@@ -184,7 +185,7 @@ test('a transaction that asks for a turn must not wait for anything else', async
     await tx.turn()
     await Bun.sleep(1)
   })
-  await expect(waiting).rejects.toThrow('a transaction waited for something other than its database')
+  expect(await thrownBy(waiting)).toThrow('a transaction waited for something other than its database')
 })
 
 test('what a failed transaction did before its fault is gone', async () => {
@@ -192,7 +193,7 @@ test('what a failed transaction did before its fault is gone', async () => {
     await tx.run(sql`INSERT INTO item (name) VALUES ('half')`)
     throw new Error('no')
   })
-  await expect(failing).rejects.toThrow('no')
+  expect(await thrownBy(failing)).toThrow('no')
   expect(await names()).not.toContain('half')
 })
 
@@ -249,12 +250,12 @@ test('a transaction that waits for something else is refused where that is check
   const waiting = db.transaction(async () => {
     await new Promise((resolve) => setTimeout(resolve, 20))
   })
-  await expect(waiting).rejects.toThrow('something other than its database')
+  expect(await thrownBy(waiting)).toThrow('something other than its database')
 })
 
 test('values that would change on their way are refused', async () => {
-  await expect(db.run(sql`INSERT INTO item (name) VALUES (${2 ** 60})`)).rejects.toThrow(TypeError)
-  await expect(db.run(sql`INSERT INTO item (name) VALUES (${undefined as unknown as string})`)).rejects.toThrow(
+  expect(await thrownBy(db.run(sql`INSERT INTO item (name) VALUES (${2 ** 60})`))).toThrow(TypeError)
+  expect(await thrownBy(db.run(sql`INSERT INTO item (name) VALUES (${undefined as unknown as string})`))).toThrow(
     TypeError,
   )
 })
@@ -271,9 +272,9 @@ test('migrations run once, in order, each whole or not at all, and a newer schem
   const fresh = openSqlite({ path })
   expect(await migrate(fresh, [second, first], 0)).toEqual(['first', 'second'])
   expect(await migrate(fresh, [first, second], 0)).toEqual([])
-  await expect(migrate(fresh, [first, second, broken], 0)).rejects.toThrow()
+  expect(await thrownBy(migrate(fresh, [first, second, broken], 0))).toThrow()
   expect(await fresh.get(sql`SELECT name FROM sqlite_master WHERE name = 'c'`)).toBeNull()
-  await expect(migrate(fresh, [first], 0)).rejects.toThrow(SchemaTooNew)
+  expect(await thrownBy(migrate(fresh, [first], 0))).toThrow(SchemaTooNew)
   await fresh.close()
 })
 
@@ -281,7 +282,7 @@ test('a new database gets all migrations or none', async () => {
   const first = { number: 1, name: 'first', text: 'CREATE TABLE a (x INTEGER);\n' }
   const broken = { number: 2, name: 'broken', text: 'INSERT INTO nowhere VALUES (1);\n' }
   const fresh = openSqlite({ path: join(dir, 'all-or-none.db') })
-  await expect(migrate(fresh, [first, broken], 0)).rejects.toThrow()
+  expect(await thrownBy(migrate(fresh, [first, broken], 0))).toThrow()
   expect(await fresh.get(sql`SELECT name FROM sqlite_master WHERE name = 'a'`)).toBeNull()
   expect(await migrate(fresh, [first], 0)).toEqual(['first'])
   await fresh.close()
@@ -337,7 +338,7 @@ test('a short snapshot sees one state too, and when it ends everybody sees the n
     expect(await count(reader)).toBe(0)
     await other.run(sql`INSERT INTO item (id) VALUES (1)`)
     expect(await count(reader)).toBe(0)
-    await expect(other.shortSnapshot(() => Promise.reject(new Error('changed its mind')))).rejects.toThrow(
+    expect(await thrownBy(other.shortSnapshot(() => Promise.reject(new Error('changed its mind'))))).toThrow(
       'changed its mind',
     )
     expect(await count(reader)).toBe(0)
@@ -368,7 +369,7 @@ test('a short snapshot that ends while a commit is on its way to the disk shows 
 })
 
 test('a snapshot whose reader fails is given back', async () => {
-  for (let i = 0; i < 10; i++) await expect(db.snapshot(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  for (let i = 0; i < 10; i++) expect(await thrownBy(db.snapshot(() => Promise.reject(new Error('no'))))).toThrow('no')
   expect(await db.snapshot(async (reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })
 })
 
@@ -487,13 +488,13 @@ test('what is asked of a database that is closed, or is being closed, is refused
   const [closing, late] = [own.close(), own.run(sql`INSERT INTO thing VALUES (1)`)]
   await Promise.all([closing, late.catch((error: unknown) => expect(error).toBeInstanceOf(DatabaseUnavailable))])
   const size = statSync(path).size
-  await expect(own.run(sql`INSERT INTO thing VALUES (2)`)).rejects.toThrow(DatabaseUnavailable)
-  await expect(own.logFollowing!.settle()).rejects.toThrow(DatabaseUnavailable)
+  expect(await thrownBy(own.run(sql`INSERT INTO thing VALUES (2)`))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(own.logFollowing!.settle())).toThrow(DatabaseUnavailable)
   // Requests that a stopping server no longer waits for are refused like any other.
-  await expect(own.get(sql`SELECT 1`)).rejects.toThrow(DatabaseUnavailable)
-  await expect(own.all(sql`SELECT id FROM thing`)).rejects.toThrow(DatabaseUnavailable)
-  await expect(own.snapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
-  await expect(own.shortSnapshot((reader) => reader.get(sql`SELECT 1`))).rejects.toThrow(DatabaseUnavailable)
+  expect(await thrownBy(own.get(sql`SELECT 1`))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(own.all(sql`SELECT id FROM thing`))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(own.snapshot((reader) => reader.get(sql`SELECT 1`)))).toThrow(DatabaseUnavailable)
+  expect(await thrownBy(own.shortSnapshot((reader) => reader.get(sql`SELECT 1`)))).toThrow(DatabaseUnavailable)
   expect(statSync(path).size).toBe(size)
   expect(existsSync(`${path}-wal`)).toBe(false)
 })

@@ -8,6 +8,7 @@ import { SpillQueue, SpillRoom } from '../../../src/platform/files/spill-queue.t
 import { cidOfCbor } from '../../../src/protocol/cid.ts'
 import { openFiles } from '../../support/faults/open-files.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 afterAll(() => rmSync(dir, { recursive: true }))
@@ -84,7 +85,7 @@ test('a reader waits for the writer, and hears of its failure', async () => {
   expect((await first).value).toEqual(filled(3, 1))
   const second = reader.read()
   queue.fail(new Error('no more'))
-  await expect(second).rejects.toThrow('no more')
+  expect(await thrownBy(second)).toThrow('no more')
 })
 
 test('a stream that is given up, or never begun, lets go of its file', async () => {
@@ -165,7 +166,7 @@ test('whoever has most of the space makes room for others, its oldest queue firs
   const lateReader = late.stream().getReader()
   for (const chunk of chunks(10)) late.push(chunk)
   expect(ended).toEqual(['a1'])
-  await expect(readers[0]!.read()).rejects.toThrow('others need the space')
+  expect(await thrownBy(readers[0]!.read())).toThrow('others need the space')
   // Now nobody has more than the others, and each is at its own expense.
   expect(() => late.push(filled(65_536, 1))).toThrow('the queues of slow readers')
   for (const reader of [...readers.slice(1), lateReader]) await reader.cancel()
@@ -181,7 +182,7 @@ test.each([10, 100])('a reader that takes nothing any more of %p chunks is given
   await reader.read()
   await until(() => queue.isCancelled)
   expect(queueFiles().length).toBe(before)
-  await expect(reader.read()).rejects.toThrow('the reader is idle')
+  expect(await thrownBy(reader.read())).toThrow('the reader is idle')
 })
 
 test('a reader that takes nothing makes room for another, and one that reads does not', async () => {
@@ -199,7 +200,7 @@ test('a reader that takes nothing makes room for another, and one that reads doe
   await reader.read()
   for (const chunk of chunks(10)) late.push(chunk)
   expect([idle.isCancelled, reading.isCancelled]).toEqual([true, false])
-  await expect(idleReader.read()).rejects.toThrow('the reader is idle')
+  expect(await thrownBy(idleReader.read())).toThrow('the reader is idle')
   expect(() => late.push(filled(65_536, 1))).toThrow('the queues of slow readers')
   await reader.cancel()
   expect((await readAll(ended(late))).equals(Buffer.concat(chunks(10)))).toBe(true)

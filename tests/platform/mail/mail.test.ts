@@ -12,6 +12,7 @@ import { testConfig } from '../../support/servers/config.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const lines: string[] = []
 const log = createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => void lines.push(line) })
@@ -53,16 +54,16 @@ test('implicit TLS and none are as configured', async () => {
 
 test('nothing is sent to a server without the encryption asked for, an unknown certificate, or another password', async () => {
   await using open = await startMailbox({ tls: 'none' })
-  await expect(mailerOf({ provider: 'smtp', smtpPort: open.port }).send(mail)).rejects.toThrow()
+  expect(await thrownBy(mailerOf({ provider: 'smtp', smtpPort: open.port }).send(mail))).toThrow()
   await using box = await startMailbox({ tls: 'starttls', login: { user: 'pds', password: 'secret' } })
-  await expect(mailerOf({ provider: 'smtp', smtpPort: box.port }, null).send(mail)).rejects.toThrow()
+  expect(await thrownBy(mailerOf({ provider: 'smtp', smtpPort: box.port }, null).send(mail))).toThrow()
   const wrong = mailerOf({
     provider: 'smtp',
     smtpPort: box.port,
     smtpUsername: 'pds',
     smtpPassword: new Secret('guess'),
   })
-  await expect(wrong.send(mail)).rejects.toThrow()
+  expect(await thrownBy(wrong.send(mail))).toThrow()
   expect(await wrong.check()).toContain('535')
   expect([...open.received, ...box.received]).toEqual([])
 })
@@ -71,7 +72,7 @@ test('a line break in an address or subject is no mail', async () => {
   await using box = await startMailbox({ tls: 'starttls' })
   const mailer = mailerOf({ provider: 'smtp', smtpPort: box.port })
   for (const change of [{ to: 'ann@example.org\r\nBcc: eve@example.org' }, { subject: 'x\nBcc: eve@example.org' }])
-    await expect(mailer.send({ ...mail, ...change })).rejects.toThrow('line break')
+    expect(await thrownBy(mailer.send({ ...mail, ...change }))).toThrow('line break')
   await mailer.send({ ...mail, to: '"ann, eve@example.net" <ann@example.org>' }).catch(() => undefined)
   expect(box.received.flatMap(({ to }) => to)).not.toContain('eve@example.net')
 })
@@ -96,7 +97,7 @@ test('the HTTP provider gets the message and the token, and its refusal is one',
   ])
   expect(provider.received[0]!.headers.get('authorization')).toBe('Bearer token-1')
   provider.answer('send', () => new Response('no such token', { status: 401 }))
-  await expect(mailer.send(mail)).rejects.toThrow('401')
+  expect(await thrownBy(mailer.send(mail))).toThrow('401')
   expect(lines.join('')).not.toContain('token-1')
 })
 

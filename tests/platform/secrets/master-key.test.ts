@@ -15,6 +15,7 @@ import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorldOnFile } from '../../support/file-world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const { pds } = useWorldOnFile()
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -65,15 +66,15 @@ test('every column of the schema that holds wrapped secrets is in the inventory'
 
 test('another key than the one the secrets are under refuses to start, and says what to do', async () => {
   await pds.stop()
-  await expect(pds.restart({ signingKeyMasterKey: new Secret(first) })).rejects.toThrow(
+  expect(await thrownBy(pds.restart({ signingKeyMasterKey: new Secret(first) }))).toThrow(
     'does not decrypt the secrets of this database',
   )
   const file = join(pds.dataDir, 'master.key')
   renameSync(file, `${file}.away`)
-  await expect(pds.restart()).rejects.toThrow('there is no master key')
+  expect(await thrownBy(pds.restart())).toThrow('there is no master key')
   expect(existsSync(file)).toBe(false)
   writeFileSync(file, hex(first).slice(2))
-  await expect(pds.restart()).rejects.toThrow(`${file} is not a master key`)
+  expect(await thrownBy(pds.restart())).toThrow(`${file} is not a master key`)
   renameSync(`${file}.away`, file)
   await pds.restart()
   expect(await isSigning()).toBe(true)

@@ -27,6 +27,7 @@ import { CLAIM, shownClaim, startFalseAgentServer } from '../../support/servers/
 import type { FalseServer } from '../../support/servers/false-server.ts'
 import { PROGRAM, runProgram } from '../../support/servers/program.ts'
 import { eventLoopTurns } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const KILLS = 12
 
@@ -212,7 +213,7 @@ test('a program whose file is deleted while it runs acts no longer, until somebo
   rmSync(user.path)
   user.clock.advance({ secs: 300 })
   const before = server.requests.length
-  for (let i = 0; i < 2; i++) await expect(running.access()).rejects.toThrow('the agent was ended on this machine')
+  for (let i = 0; i < 2; i++) expect(await thrownBy(running.access())).toThrow('the agent was ended on this machine')
   expect(server.requests).toHaveLength(before)
   expect(existsSync(user.path)).toBe(false)
   await running.register()

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { lookAtNode } from '../../../src/features/operations/alerts/alert-pass.ts'
 import { startCluster, type TestCluster } from '../../support/servers/cluster.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const SWEEP = 'admin-nonce-sweep'
 const alerts: ConfigOverrides['alerts'] = { mailTo: ['operator@example.org'], diskFreeBytes: 0 }
@@ -19,7 +20,7 @@ test('nodes that look at the same time tell it once, whichever of them has faile
   await using cluster = await startCluster(2, { alerts })
   const [here, there] = cluster.nodes as [TestCluster['nodes'][0], TestCluster['nodes'][0]]
   const bringBack = await here.hide('operator_nonce')
-  for (const node of [here, there, here]) await expect(node.runSweep(SWEEP)).rejects.toThrow()
+  for (const node of [here, there, here]) expect(await thrownBy(node.runSweep(SWEEP))).toThrow()
   await bringBack()
   await pass(cluster)
   await pass(cluster)

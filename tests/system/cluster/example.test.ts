@@ -10,6 +10,7 @@ import { MASTER_KEY } from '../../support/servers/config.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { startExample } from './example.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 test('no request fails while the nodes are replaced one after another, and subscribers go on where they were', async () => {
   await using example = await startExample({
@@ -86,7 +87,9 @@ describe('a second server on a PostgreSQL database', () => {
       )
     try {
       await using _first = await start('first', {})
-      await expect(start('second', env)).rejects.toThrow(/needs the same signing_key_master_key and blobs.store = "s3"/)
+      expect(await thrownBy(start('second', env))).toThrow(
+        /needs the same signing_key_master_key and blobs.store = "s3"/,
+      )
     } finally {
       await drop()
       rmSync(folder, { recursive: true, force: true })

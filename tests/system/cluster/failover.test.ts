@@ -10,6 +10,7 @@ import { startServer, startStandby } from '../../support/servers/postgres.ts'
 import { Subscriber, type Message } from '../../support/clients/subscriber.ts'
 import { until } from '../../support/until.ts'
 import { startExample, type Example, type ExampleNode } from './example.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const NAME = 'holdfast'
 const COLLECTION = 'com.example.note'
@@ -109,7 +110,7 @@ test(
       for (const { server } of cluster.nodes)
         expect(server.output()).toContain('run "holdfast restore --database-restored"')
       const [one] = cluster.nodes as [ExampleNode]
-      await expect(one.restart()).rejects.toThrow('run "holdfast restore --database-restored"')
+      expect(await thrownBy(one.restart())).toThrow('run "holdfast restore --database-restored"')
       const sweep = await runProgram(['sweep', '--dev', 'name-claims'], { ...one.env, SERVICE_ADMIN_TOKEN: '' })
       expect(sweep).toMatchObject({
         code: 1,

@@ -8,6 +8,7 @@ import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { useCluster } from '../../support/cluster-world.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const {
   cluster,
@@ -56,7 +57,7 @@ test('a turn that fails makes room for the next', async () => {
   const failing = lockAt(here).run('failing', async () => {
     throw new Error('no')
   })
-  await expect(failing).rejects.toThrow('no')
+  expect(await thrownBy(failing)).toThrow('no')
   expect(await lockAt(there).run('failing', async () => 'done')).toBe('done')
 })
 
@@ -94,7 +95,7 @@ test('an import that is under way at one node is not swept by another', async ()
     await stageBlocks(here.ctx, id, rev, { nodes: [], records: [] })
     cluster.clock.advance({ secs: 16 * 60 })
     await there.runSweep('abandoned-repos')
-    await expect(stageBlocks(here.ctx, id, rev, { nodes: [], records: [] })).rejects.toThrow()
+    expect(await thrownBy(stageBlocks(here.ctx, id, rev, { nodes: [], records: [] }))).toThrow()
   })
   expect((await xrpc(there, '_health')).status).toBe(200)
 })

@@ -15,6 +15,7 @@ import { startBucket } from '../../support/servers/bucket-host.ts'
 import { beginProgram, runProgram, type StartingServer } from '../../support/servers/program.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
 import { COLLECTION, StormAccount } from './storm.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 const MAX_MILLIS = 90_000
 const EXPORTS = 40
@@ -216,7 +217,7 @@ test(
     }
     expect((await second.get('/xrpc/com.example.unknown')).body.error).toBe('ServiceUnavailable')
     const subscriber = new Subscriber(second.url, '?cursor=0')
-    await expect(subscriber.opened).rejects.toThrow()
+    expect(await thrownBy(subscriber.opened)).toThrow()
     expect(
       await raw(second.url, 'GET /xrpc/com.atproto.sync.listRepos HTTP/1.1\r\nHost: a b\r\n\r\n', 500),
     ).toStartWith('HTTP/1.1 400')

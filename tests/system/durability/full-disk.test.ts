@@ -12,6 +12,7 @@ import { freePort, startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, startProgram } from '../../support/servers/program.ts'
 import { diskOf, withSmallDisk } from '../../support/faults/small-disk.ts'
 import { until } from '../../support/until.ts'
+import { thrownBy } from '../../support/thrown.ts'
 
 setDefaultTimeout(60_000)
 
@@ -173,7 +174,7 @@ test('asking writes nothing and reads next to nothing, however often', async () 
 
 test('a transaction that its caller spoils is no fault of the disk', async () => {
   await using pds = await startPds()
-  await expect(pds.ctx.db.transaction(() => Promise.reject(new Error('changed my mind')))).rejects.toThrow()
+  expect(await thrownBy(pds.ctx.db.transaction(() => Promise.reject(new Error('changed my mind'))))).toThrow()
   expect(pds.ctx.db.writeFault).toBeNull()
 })
 
