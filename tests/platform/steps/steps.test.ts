@@ -459,6 +459,34 @@ test('in order, one that has failed for good is left out, and a failure is waite
   await runner.stop()
 })
 
+test('in order, shares that always have a step waiting hold up none of the others', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = counted(taken, {
+    concurrency: 1,
+    inOrder: true,
+    maxSteps: 100,
+    async take(ctx, { payload, share, end }) {
+      taken.push(payload)
+      await ctx.db.transaction(async (tx) => {
+        await end(tx)
+        if (share !== 'ann' && taken.length < 20) await add(tx, share, `${share} again`)
+      })
+    },
+  })
+  const runner = runnerOn(pds, kind)
+  const add = (tx: Tx, share: string, key: string) => runner.add(tx, kind, { key, share, payload: key })
+  await pds.ctx.db.transaction(async (tx) => {
+    for (const key of ['one', 'two', 'three']) await add(tx, 'ann', key)
+    for (const share of ['ben', 'cat']) await add(tx, share, share)
+  })
+  await runner.start()
+  await runner.workOff()
+  const again = ['ben again', 'cat again']
+  expect(taken.slice(0, 9)).toEqual(['one', 'two', 'ben', 'cat', 'three', ...again, ...again])
+  await runner.stop()
+})
+
 test('several are added in one statement, and the oldest make room', async () => {
   await using pds = await startPds()
   const taken: string[] = []
