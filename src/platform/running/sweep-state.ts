@@ -1,4 +1,5 @@
 /** The interface of the sweeps and of their reports. `sweeps.ts` implements it. */
+import type { Config } from '../configuration/config.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export type SweepReport = Record<string, number>
@@ -18,7 +19,12 @@ export interface SweepFailure {
 }
 
 export interface Sweeps {
-  readonly sweeps: readonly { readonly name: string; readonly destructive?: boolean }[]
+  readonly sweeps: readonly {
+    readonly name: string
+    readonly destructive?: boolean
+    /** Returns what a pass lacks in this configuration, as the message of a refusal; null if nothing. */
+    lacks?(config: Config): string | null
+  }[]
   /** The last completed pass of each sweep, by name; on a cluster, of whichever node made it. */
   lastPasses(): Promise<ReadonlyMap<string, SweepState>>
   /** The sweeps whose last pass failed, by name; on a cluster, whichever node made it. */

@@ -11,6 +11,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
+import { OperatorError } from '../../base/operator-error.ts'
 import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
@@ -39,6 +40,8 @@ export interface Sweep {
   atStart?: boolean
   /** Deletes data by age, so it must not run with a wrong clock. */
   destructive?: boolean
+  /** Returns what a pass lacks in this configuration, as the message of a refusal; null if nothing. */
+  lacks?(config: Config): string | null
   /** Run one pass. A long pass throws when `stopping` aborts, so a pass must be correct wherever it ends. */
   run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>
 }
@@ -104,10 +107,12 @@ export class SweepRunner implements Sweeps {
     return this.#passes.failures()
   }
 
-  /** Run one pass now, or join the one in progress. Throws if no sweep has this name. */
+  /** Run one pass now, or join the one in progress. Throws if no sweep has this name, or if it lacks something. */
   async run(name: string): Promise<SweepReport> {
     const sweep = this.sweeps.find((one) => one.name === name)
     if (!sweep) throw new Error(`there is no sweep named ${name}`)
+    const lack = sweep.lacks?.(this.ctx.config) ?? null
+    if (lack !== null) throw new OperatorError(lack)
     const before = this.ctx.db.cluster === null ? null : await this.#passes.last(name)
     for (;;) {
       const report = await this.#pass(sweep)

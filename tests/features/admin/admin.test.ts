@@ -133,6 +133,16 @@ test('of many blobs the health report counts again after ten minutes, and of few
   expect(Date.parse((await report()).countedAt) - Date.parse(countedAt)).toBeGreaterThanOrEqual(601_000)
 })
 
+test('a sweep that lacks a setting is refused, and neither counts as failed nor is in the audit log', async () => {
+  expect(await tell('/v1/admin/sweeps/backup/run')).toMatchObject({
+    status: 400,
+    body: { error: { message: 'backup.destination is not set' } },
+  })
+  expect((await pds.ctx.sweeps.failures()).has('backup')).toBe(false)
+  expect((await ask('/v1/admin/audit?action=sweep_run')).body.events).toEqual([])
+  expect((await tell('/v1/admin/sweeps/back-up/run')).status).toBe(404)
+})
+
 test('health tells raw numbers, and a sweep only after its first pass', async () => {
   const before = (await ask('/v1/admin/health')).body
   expect(before.accounts.total).toBe(

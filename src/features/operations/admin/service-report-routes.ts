@@ -237,10 +237,13 @@ export const serviceReportRoutes = [
     long: true,
     async handler(call) {
       const { caller, path } = call
-      const { db, sweeps } = call.ctx
+      const { config, db, sweeps } = call.ctx
       const { name = '' } = path
-      if (!sweeps.sweeps.some((sweep) => sweep.name === name))
-        throw notFound(`There is no such sweep; the sweeps are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
+      const sweep = sweeps.sweeps.find((one) => one.name === name)
+      if (sweep === undefined)
+        throw notFound(`There is no such sweep; the sweeps are ${sweeps.sweeps.map((one) => one.name).join(', ')}`)
+      const lack = sweep.lacks?.(config) ?? null
+      if (lack !== null) throw invalidRequest(lack)
       const act = { actor: actorOf(caller), action: 'sweep_run', subject: name } as const
       // A sweep may be what makes room on a full disk.
       if (db.writeFault === null) await db.transaction((tx) => recordAudit(call, tx, act))

@@ -8,9 +8,10 @@ import type { Sweep } from '../../../platform/running/sweeps.ts'
 export const backupSweep: Sweep = {
   name: 'backup',
   intervalSecs: ({ backup }) => (backup.destination === null ? 0 : backup.intervalSecs),
+  lacks: ({ backup }) => (backup.destination === null ? 'backup.destination is not set' : null),
   async run({ config, log }) {
-    const { destination, keep } = config.backup
-    if (destination === null) throw new Error('backup.destination is not set')
+    const destination = config.backup.destination!
+    const { keep } = config.backup
     // The child reads the configuration from the same environment and file as this process.
     const child = Bun.spawn(
       selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])),
