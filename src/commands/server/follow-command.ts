@@ -17,7 +17,7 @@ const LOOK_AGAIN_MILLIS = 1000
 const RENEWALS = 3
 
 export const followCommand: Command = {
-  summary: 'Keep a copy of the server on another machine, and take over from it.',
+  summary: "Keep a copy of another machine's server, and take over from it.",
   details: `Runs with the configuration of the other machine, and a data directory of its own. Copies the database from the
 continuous backup (backup.continuous, or --from), and applies what the other machine sends there.
 

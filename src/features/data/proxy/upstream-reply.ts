@@ -168,8 +168,10 @@ async function readBytes(response: Response, maxBytes: number): Promise<Uint8Arr
   return Buffer.concat(chunks)
 }
 
-/** Returns undefined if the bytes do not decode to JSON, or decode to more than `maxBytes`, or are
- * nested too deeply. RFC 9110, 8.4. */
+/**
+ * Returns undefined if the bytes do not decode to JSON, or decode to more than `maxBytes`, or are nested too deeply.
+ * RFC 9110, 8.4.
+ */
 export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
   const codings = codingsIn(contentEncoding)
   if (codings.length > MAX_CODINGS || !codings.every(isReadableCoding)) return undefined
