@@ -129,3 +129,18 @@ test('a segment that cannot be written waits in memory, and is written before th
   await spool.flush()
   expect(await found(folder)).toEqual({ number: 2, waiting: [1, 2] })
 })
+
+test('a state that could not be written names no segments that were in memory alone', async () => {
+  const folder = join(scratch, 'unnamed')
+  const spool = new Spool(folder)
+  await spool.open('there', 0)
+  const one = await segmentAfter(first)
+  const two = await segmentAfter(one.state)
+  const obstacle = join(folder, 'state.json')
+  mkdirSync(join(obstacle, 'in the way'), { recursive: true })
+  expect(await thrownBy(spool.add(one.state, one.content, 0))).toThrow()
+  expect(await thrownBy(spool.add(two.state, two.content, 0))).toThrow()
+  rmSync(obstacle, { recursive: true })
+  await spool.shift(1000)
+  expect(await found(folder)).toEqual({ number: 1, waiting: [] })
+})

@@ -221,11 +221,12 @@ export class Spool {
     for (const each of held) if (!each.isKept) each.content = null
   }
 
-  #writeState(state: ChainState): Promise<void> {
+  async #writeState(state: ChainState): Promise<void> {
     const { baseAt, baseMadeAt } = this.#base
-    if (this.#saved === null || state.number >= this.#saved.number || state.chain !== this.#saved.chain)
-      this.#saved = state
-    return this.#write(this.#statePath, JSON.stringify({ ...this.#saved, baseAt, baseMadeAt }))
+    const isOlder = this.#saved?.chain === state.chain && state.number < this.#saved.number
+    const newest = isOlder ? this.#saved! : state
+    await this.#write(this.#statePath, JSON.stringify({ ...newest, baseAt, baseMadeAt }))
+    this.#saved = newest
   }
 
   /** It could not be written. Returns whether it still waits, in memory alone; otherwise it is forgotten. */
