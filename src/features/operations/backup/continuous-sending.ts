@@ -309,7 +309,7 @@ export class ContinuousSending implements CommitGate {
     else isFirst = false
     if (isFirst) return
     if (this.#isOlder) throw new OlderDatabase()
-    this.ctx.log.info('waiting until the continuous backup has everything; only then the port opens')
+    this.ctx.log.info('the port opens once the continuous backup has everything')
     while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
       if (this.following.abandoned !== null) throw this.following.abandoned
       this.#seal()
