@@ -203,6 +203,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       const { follower } = queue
       await follower?.onLastCommit()
       snapshots.close()
+      queue.showNewest()
       reader.close()
       const isWhole = emptyLog(writer) && !queue.hasUnflushed
       writer.close()
@@ -532,7 +533,7 @@ class WriterQueue {
   /** Transactions that have failed, possibly because of a commit that is still waiting for the gate. */
   readonly #failing = new Set<Waiting>()
   /** Why no commit is acknowledged any more; `refusal` is for changes that begin later. */
-  #end: { error: unknown; refusal?: Error } | null = null
+  #end: { error: unknown; refusal: unknown } | null = null
   #isClosed = false
   #isLogLong = false
   #isLogFull = false
@@ -563,7 +564,7 @@ class WriterQueue {
   }
 
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const refusal = this.follower?.gate?.refusal?.error ?? this.#end?.refusal ?? this.#end?.error
+    const refusal = this.follower?.gate?.refusal?.error ?? this.#end?.refusal
     if (refusal) return Promise.reject(refusal as Error)
     if (this.#isClosed) return Promise.reject(new DatabaseUnavailable('the database is closed'))
     const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -636,7 +637,7 @@ class WriterQueue {
   /** Without a gate, call it only while no commit is being flushed. */
   #enterSnapshot(): Snapshot {
     // The newest state is not the one that readers see.
-    if (this.shown === null && this.#end !== null) throw this.#end.refusal ?? this.#end.error
+    if (this.shown === null && this.#end !== null) throw this.#end.refusal
     if (this.shown === null) return this.snapshots.enter(this.version)
     this.shown.users++
     return this.shown
@@ -671,7 +672,7 @@ class WriterQueue {
   async rest(): Promise<void> {
     await this.#groups.idle()
     await this.#unsettled.at(-1)
-    this.#showNewest()
+    if (this.#end === null) this.showNewest()
   }
 
   /** The same, and nothing is entered any more. */
@@ -684,7 +685,7 @@ class WriterQueue {
   async #nextGroup(): Promise<boolean> {
     while (this.#unsettled.length >= (this.follower?.gate ? MAX_UNSETTLED : 1)) await this.#unsettled[0]
     if (this.#end !== null) {
-      for (const { reject } of this.#waiting.splice(0)) reject(this.#end.refusal ?? this.#end.error)
+      for (const { reject } of this.#waiting.splice(0)) reject(this.#end.refusal)
       return false
     }
     if (this.#waiting.length > 0) await this.#group()
@@ -738,7 +739,7 @@ class WriterQueue {
       const gate = this.follower?.gate
       if (gate) return this.#commitBehind(gate, members)
       await this.#unsettled.at(-1)
-      this.#showNewest()
+      this.showNewest()
       await this.#commit()
     } catch (error) {
       this.#noteFault(error)
@@ -790,7 +791,7 @@ class WriterQueue {
       await this.log.sync()
     } catch (error) {
       // Nothing may build on it: the changes that wait, and all later ones, are refused.
-      if (error instanceof FlushFailed) this.#end = { error, refusal: error.refusal }
+      if (error instanceof FlushFailed) this.#end = endOf(error)
       throw error
     } finally {
       if (this.#end === null) {
@@ -832,10 +833,7 @@ class WriterQueue {
     }
     const passed = gate.pass({ flushed, state: state.reader, refuse })
     this.#queue(async () => {
-      const outcome = await passed.then(
-        () => null,
-        (error: unknown) => ({ error }),
-      )
+      const outcome = await passed.then(() => null, endOf)
       await before
       this.#end ??= outcome
       if (this.#end !== null) {
@@ -862,7 +860,7 @@ class WriterQueue {
   }
 
   /** Without a gate, readers see the newest commit. */
-  #showNewest(): void {
+  showNewest(): void {
     if (this.shown === null) return
     this.snapshots.leave(this.shown)
     this.snapshots.maxIdle = MAX_IDLE_SNAPSHOTS
@@ -872,7 +870,8 @@ class WriterQueue {
   /** Have the log start over with the next commit: what readers see must then be in the file. */
   async #restartLog(): Promise<void> {
     await this.#checkpointer.pass()
-    if (this.shown === null || this.#unsettled.length > 0) return
+    // After a refused commit, the newest state is not the one that readers see.
+    if (this.shown === null || this.#end !== null || this.#unsettled.length > 0) return
     this.shown = this.snapshots.renew(this.shown)
     this.board?.renewReaders()
   }
@@ -930,7 +929,7 @@ class WriterQueue {
     if (frames < this.#nextCheckpoint && !isFull) return
     if (!isRunning) this.#framesToCopy = frames
     const pass = this.#checkpointer.pass()
-    if (board !== null && !isRunning) void pass.then(() => this.#flushing ?? board.renewReaders())
+    if (board !== null && !isRunning) void pass.then(() => this.#renewReaders(board))
     if (frames - checkpointed > LAST_FRAMES && !isFull) return
     if (!(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
     if (this.#isLogFull && this.#beginnings.size > 0) {
@@ -938,6 +937,11 @@ class WriterQueue {
       if (copied.checkpointed === copied.log) this.#beginSnapshots()
     }
     await board?.renewed()
+  }
+
+  /** Unless the newest commit is not on the disk, and perhaps never will be. */
+  #renewReaders(board: CommitBoard): void {
+    if (this.#flushing === null && this.#end === null) board.renewReaders()
   }
 
   /** Runs a member in a savepoint: its failure undoes only its own changes. */
@@ -987,6 +991,8 @@ class WriterQueue {
     }
   }
 }
+
+const endOf = (error: unknown) => ({ error, refusal: error instanceof FlushFailed ? error.refusal : error })
 
 /** An error in one becomes an unhandled rejection; it ends neither the others nor the process. */
 function callAll(acts: readonly (() => void)[]): void {

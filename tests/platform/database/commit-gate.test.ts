@@ -4,14 +4,19 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql, type Database, type Reader } from '../../../src/platform/database/database.ts'
-import type { GatedCommit } from '../../../src/platform/database/log-follower.ts'
+import type { GatedCommit, LogFollower } from '../../../src/platform/database/log-follower.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
+import { FlushFailed } from '../../../src/platform/database/wal.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
 import { thrownBy } from '../../support/thrown.ts'
+
+/** More than the log has when it is copied into the database. */
+const LONG_LOG_BYTES = 40 * 1024 ** 2
 
 let folder: string
 let path: string
 let db: Database
+let follower: LogFollower
 /** Commits that wait, with what lets them pass. */
 let waiting: (GatedCommit & PromiseWithResolvers<void>)[] = []
 let isOpen = false
@@ -23,7 +28,7 @@ beforeEach(async () => {
   waiting = []
   isOpen = false
   await db.run(sql`CREATE TABLE item (name TEXT NOT NULL)`)
-  const follower = (await db.logFollowing!.begin(null))!
+  follower = (await db.logFollowing!.begin(null))!
   follower.gate = {
     refusal: null,
     async pass(commit) {
@@ -157,6 +162,41 @@ test('once a commit cannot pass, nothing is acknowledged any more, and nobody ev
   expect(await seen()).toEqual(everywhere('one'))
   expect(states.some(({ announced }) => announced)).toBe(false)
   expect(waiting).toHaveLength(3)
+})
+
+test('a commit that cannot pass is not seen when a log that it has made long is copied', async () => {
+  const one = await add('one')
+  waiting[0]!.resolve()
+  await until(() => one.end === 'done')
+  const large = db.transaction(async (tx) => {
+    await tx.run(sql`INSERT INTO item (name) VALUES ('two')`)
+    await tx.run(sql`CREATE TABLE large AS SELECT zeroblob(${LONG_LOG_BYTES}) AS value`)
+  })
+  await until(() => waiting.length === 2)
+  waiting[1]!.reject(new Error('it will never pass'))
+  expect(await thrownBy(large)).toThrow('it will never pass')
+  // Waits until the log was copied.
+  expect(await thrownBy(db.logFollowing!.rewind(() => {}))).toThrow('it will never pass')
+  expect(await seen()).toEqual(everywhere('one'))
+})
+
+test('a commit that cannot pass is not seen while the database is being closed', async () => {
+  const one = await add('one')
+  waiting[0]!.reject(new Error('it will never pass'))
+  await until(() => one.end === 'it will never pass')
+  let shown: string[][] = []
+  follower.onClosing = async () => void (shown = await seen())
+  await db.close()
+  expect(shown).toEqual(everywhere())
+  db = openSqlite({ path })
+})
+
+test('only a change that could not be flushed may still take effect, and none that begins later', async () => {
+  const one = await add('one')
+  waiting[0]!.reject(new FlushFailed(Object.assign(new Error('EIO'), { code: 'EIO' })))
+  await until(() => one.end === 'the disk reports errors; the change may still take effect')
+  const later = db.run(sql`INSERT INTO item (name) VALUES ('two')`)
+  expect(await thrownBy(later)).toThrow('the disk reports errors: the server needs a restart')
 })
 
 test('who waits for too long is told, and so are those who come after; the commit may still pass', async () => {

@@ -153,3 +153,35 @@ test('readers do not keep the log from starting over', async () => {
   await db.threads!.notify(null)
   await db.close()
 })
+
+const source = (path: string) => JSON.stringify(join(import.meta.dir, '../../..', path))
+
+/** In a process of its own, for its disk reports errors for good. Prints what is seen after a failed commit. */
+const failedFlush = `
+  import { sql } from ${source('src/platform/database/database.ts')}
+  import { ReaderDatabase } from ${source('src/platform/database/reader-database.ts')}
+  import { openSqlite } from ${source('src/platform/database/sqlite.ts')}
+  import { CommitBoard } from ${source('src/platform/readers/commit-board.ts')}
+  import { EIO, refuseCalls, systemCalls } from ${source('tests/support/faults/refused-calls.ts')}
+  const path = process.argv.at(-1)
+  const db = openSqlite({ path })
+  const board = new CommitBoard(1)
+  await db.threads.notify(board)
+  const reader = new ReaderDatabase(path, board, 0)
+  // So much that a checkpoint begins.
+  await db.run(sql\`CREATE TABLE tally AS SELECT 1 AS n, zeroblob(40000000) AS value\`)
+  reader.isCurrent()
+  refuseCalls(systemCalls.fdatasync, EIO)
+  const outcome = await db.run(sql\`INSERT INTO tally (n) VALUES (2)\`).then(() => 'made', () => 'refused')
+  // Waits until the checkpoint has ended.
+  await db.logFollowing.rewind(() => {}).catch(() => {})
+  const isCurrent = reader.isCurrent()
+  const seen = await Promise.all([reader.asDatabase(), db].map((each) => each.get(sql\`SELECT max(n) AS n FROM tally\`)))
+  console.log(JSON.stringify({ outcome, isCurrent, seen }))
+  process.exit()`
+
+test('a commit that could not be flushed is not seen when a checkpoint ends after it', async () => {
+  const child = Bun.spawn([process.execPath, '-e', failedFlush, path], { stdout: 'pipe' })
+  const printed: unknown = JSON.parse(await child.stdout.text())
+  expect(printed).toEqual({ outcome: 'refused', isCurrent: true, seen: [{ n: 1 }, { n: 1 }] })
+})

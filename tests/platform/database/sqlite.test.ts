@@ -212,10 +212,7 @@ test('what is to be done after transactions is done in their order, and not afte
 
 /** In a process of its own, for the runner of these tests takes every fault that nobody waits for as its own. */
 const faultAfterCommit = `
-  import { StoredNodes } from '../../../src/features/data/repo/node-store.ts'
-import { LAST_PATH, listRecordHeads } from '../../../src/features/data/repo/record-store.ts'
-import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
-import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../../src/platform/database/sqlite.ts'))}
+  import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../../src/platform/database/sqlite.ts'))}
   process.on('unhandledRejection', ({ message }) => console.log('told:', message))
   const db = openSqlite({ path: process.argv.at(-1) })
   await db.transaction(async (tx) => {
