@@ -66,13 +66,19 @@ export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =
 
 /**
  * Returns the turn of the next step of a share in a queue: the one after its last, and one that has not begun, because
- * shares that always have a step waiting would keep a turn from ending. `isLast`: a turn after those of all others.
+ * shares that always have a step waiting would keep a turn from ending. The step with its key, which it replaces, does
+ * not count. `isLast`: a turn after those of all others.
  */
-export async function nextTurn(tx: Tx, kind: string, share: string, isLast: boolean): Promise<number> {
+export async function nextTurn(
+  tx: Tx,
+  kind: string,
+  { key, share }: Pick<StepRow, 'key' | 'share'>,
+  isLast: boolean,
+): Promise<number> {
   const waiting = sql`SELECT turn FROM step WHERE kind = ${kind} AND due_at IS NOT NULL`
   const { present, last } = (await tx.get<{ present: number | null; last: number | null }>(sql`
     SELECT (${waiting} ORDER BY turn LIMIT 1) AS present,
-      (${waiting} AND ${isLast ? sql`1 = 1` : sql`share = ${share}`} ORDER BY turn DESC LIMIT 1) AS last`))!
+      (${waiting} AND ${isLast ? sql`1 = 1` : sql`share = ${share} AND key <> ${key}`} ORDER BY turn DESC LIMIT 1) AS last`))!
   return Math.max(present ?? -1, last ?? -1) + 1
 }
 

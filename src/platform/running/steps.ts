@@ -359,8 +359,8 @@ export class StepRunner implements Steps {
 async function turnsOf(tx: Tx, kind: string, added: readonly AddedStep<unknown>[]): Promise<number[]> {
   const next = new Map<string, number>()
   const turns: number[] = []
-  for (const { share = '', waitSecs = 0 } of added) {
-    const turn = next.get(share) ?? (await nextTurn(tx, kind, share, waitSecs > 0))
+  for (const { key, share = '', waitSecs = 0 } of added) {
+    const turn = next.get(share) ?? (await nextTurn(tx, kind, { key, share }, waitSecs > 0))
     turns.push(turn)
     next.set(share, turn + 1)
   }

@@ -487,6 +487,23 @@ test('in order, shares that always have a step waiting hold up none of the other
   await runner.stop()
 })
 
+test('in order, a step that replaces another does not lose a turn', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = counted(taken, { concurrency: 1, inOrder: true, maxSteps: 100 })
+  const runner = runnerOn(pds, kind)
+  await pds.ctx.db.transaction(async (tx) => {
+    for (const payload of ['one', 'two', 'three', 'four'])
+      await runner.add(tx, kind, { key: payload, share: 'ann', payload })
+    for (const payload of ['first', 'second', 'third'])
+      await runner.add(tx, kind, { key: 'of ben', share: 'ben', payload })
+  })
+  await runner.start()
+  await runner.workOff()
+  expect(taken).toEqual(['one', 'two', 'third', 'three', 'four'])
+  await runner.stop()
+})
+
 test('several are added in one statement, and the oldest make room', async () => {
   await using pds = await startPds()
   const taken: string[] = []
