@@ -168,7 +168,7 @@ export interface Database extends Reader, Writer {
 
 export interface ThreadReading {
   readonly path: string
-  /** Note commits on a board from now on, or on none. Resolves when no earlier commit is on its way to the disk. */
+  /** Note commits on a board, once no earlier commit is on its way to the disk; null: on none, from now on. */
   notify(board: CommitBoard | null): Promise<void>
 }
 

@@ -163,7 +163,11 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     },
     threads: {
       path,
-      notify: (board) => queue.atRest(() => void (queue.board = board)),
+      async notify(board) {
+        // A server that stops may be unable to write.
+        if (board === null) queue.board = null
+        else await queue.atRest(() => void (queue.board = board))
+      },
     },
     get writeFault() {
       return queue.follower?.gate?.refusal ?? queue.fault

@@ -7,6 +7,7 @@ import { sql, type Database, type Reader } from '../../../src/platform/database/
 import type { GatedCommit, LogFollower } from '../../../src/platform/database/log-follower.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import { FlushFailed } from '../../../src/platform/database/wal.ts'
+import { CommitBoard } from '../../../src/platform/readers/commit-board.ts'
 import { eventLoopTurns, until } from '../../support/until.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
@@ -197,6 +198,17 @@ test('only a change that could not be flushed may still take effect, and none th
   await until(() => one.end === 'the disk reports errors; the change may still take effect')
   const later = db.run(sql`INSERT INTO item (name) VALUES ('two')`)
   expect(await thrownBy(later)).toThrow('the disk reports errors: the server needs a restart')
+})
+
+test('reader threads can end when nothing can be written any more', async () => {
+  isOpen = true
+  await db.threads!.notify(new CommitBoard(1))
+  isOpen = false
+  const one = await add('one')
+  waiting[0]!.reject(new Error('it will never pass'))
+  await until(() => one.end === 'it will never pass')
+  await db.threads!.notify(null)
+  expect(await seen()).toEqual(everywhere())
 })
 
 test('who waits for too long is told, and so are those who come after; the commit may still pass', async () => {

@@ -65,6 +65,7 @@ for (const promise of ['no backup', 'async', 'sync'] as const)
     const env = {
       PORT: String(await freePort()),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_SERVER_READERS: '1',
       ...(promise !== 'no backup' && {
         SERVICE_BACKUP_CONTINUOUS: place,
         SERVICE_BACKUP_CONTINUOUS_PROMISE: promise,
