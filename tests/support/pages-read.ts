@@ -5,8 +5,8 @@ import type { Reader, Sql } from '../../src/platform/database/database.ts'
 
 const PAGE_BYTES = 4096
 
-/** Bytes that this process has asked files for. */
-const bytesRead = (): number => Number(/rchar: (\d+)/.exec(readFileSync('/proc/self/io', 'utf8'))![1])
+/** Bytes that this thread has asked files for. */
+const bytesRead = (): number => Number(/rchar: (\d+)/.exec(readFileSync('/proc/thread-self/io', 'utf8'))![1])
 /** Asking takes some itself. */
 const ownBytes = (): number => {
   const before = bytesRead()

@@ -107,7 +107,7 @@ async function statementsOf(act: () => Promise<unknown>): Promise<Sql[]> {
   return statements
 }
 
-const bytesRead = (): number => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'latin1'))![1])
+const bytesRead = (): number => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/thread-self/io', 'latin1'))![1])
 const textOf = ({ texts }: Sql) => texts.join('?').replaceAll(/\s+/g, ' ').trim()
 
 /** Returns how many pages a statement reads on a connection that has read nothing yet. What it changes is undone. */
