@@ -20,8 +20,8 @@ import type { Waits } from './postgres-waits.ts'
 import { outsideRequests, resumed } from '../running/request-scope.ts'
 
 /**
- * Reads that wait for the same connection are sent together, which takes fewer round trips, and less time here and
- * there, than a connection for each. The second one is opened when a read has made others wait.
+ * Reads that wait for the same connection are sent together, which takes fewer round trips, and less time on
+ * both sides, than a connection for each. The second one is opened when a read has made others wait.
  */
 const LINES = 2
 /** Most single reads that are sent together: PostgreSQL may begin while others are still being prepared. */
@@ -116,7 +116,7 @@ export class PostgresReaders implements Reader {
   readonly all = <Row>(query: Sql): Promise<Row[]> => this.#read(query, allOf<Row>)
   readonly get = <Row>(query: Sql): Promise<Row | null> => this.#read(query, firstOf<Row>)
 
-  /** Without functions that are resumed, of which each takes as long as a part of a microsecond: most reads go well. */
+  /** Most reads succeed at once, so no function is suspended on their way: resuming one costs part of a microsecond. */
   #read<T>(query: Sql, resultOf: (rows: Rows) => T): Promise<T> {
     const { history, counters, waits } = this.options
     let statement: Statement
