@@ -86,8 +86,16 @@ export interface App {
 /** A clean-up action. They run in reverse order when the server stops, or when it fails to start. */
 type Undo = () => void | Promise<void>
 
+/** Run all of them, whichever fails: the process could not end otherwise. Throws the first error. */
 async function unwind(undos: Undo[]): Promise<void> {
-  for (const undo of undos.splice(0).reverse()) await undo()
+  let fault: { error: unknown } | null = null
+  for (const undo of undos.splice(0).reverse())
+    try {
+      await undo()
+    } catch (error) {
+      fault ??= { error }
+    }
+  if (fault !== null) throw fault.error
 }
 
 /** Start a server and return it listening. If any part fails to start, the parts already started are stopped first. */

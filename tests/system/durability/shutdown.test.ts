@@ -1,12 +1,16 @@
 /** SIGTERM while the server is at work: what runs is finished, who listens is told, and nothing is left half done. */
 import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startApp } from '../../../src/app.ts'
+import { listen } from '../../../src/http/listener.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
+import { testConfig } from '../../support/servers/config.ts'
 import { type RunningServer, startProgram } from '../../support/servers/program.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
+import { thrownBy } from '../../support/thrown.ts'
 import { until } from '../../support/until.ts'
 
 const HALF = 'half of the bytes, '
@@ -110,6 +114,25 @@ test('new requests are turned away while the last ones end', async () => {
   await body.close()
   expect((await uploading).status).toBe(200)
   expect(await running.server.exited).toBe(0)
+})
+
+test('a part that cannot be stopped keeps no other from being stopped', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-shutdown-'))
+  const config = testConfig({ dataDir, port: await freePort(), publicUrl: 'http://localhost:1' })
+  const app = await startApp(config, {
+    listen(...given) {
+      const listener = listen(...given)
+      const stop = (graceMillis: number) => listener.stop(graceMillis).then(() => Promise.reject(new Error('no')))
+      return { ...listener, stop }
+    },
+  })
+  try {
+    expect(await thrownBy(app.stop())).toThrow('no')
+    // SQLite deletes its log when the database is closed.
+    expect(readdirSync(dataDir).filter((name) => name.endsWith('-wal'))).toEqual([])
+  } finally {
+    rmSync(dataDir, { recursive: true })
+  }
 })
 
 test('a server that drains says so, serves on, and ends at a second signal', async () => {

@@ -129,7 +129,7 @@ export class BlobFolder implements BlobStorage {
     return content === null || range === undefined ? content : content.slice(range.first, range.last + 1)
   }
 
-  /** Returns the content after its bytes were verified; null if the file is missing, or its content is not that of the CID. */
+  /** Returns the content after its bytes were verified; null if it is missing or does not match the CID. */
   async readable(cid: string): Promise<Blob | null> {
     const path = this.pathOf(cid)
     const found = stateOf(path)
