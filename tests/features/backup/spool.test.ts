@@ -75,13 +75,19 @@ async function found(folder: string): Promise<{ number: number; waiting: number[
   return { number: state?.number ?? 0, waiting: spool.waiting.map(({ number }) => number) }
 }
 
-test('segments that are held in memory are written before what follows them, and before a state that counts on them', async () => {
-  const folder = join(scratch, 'held')
+/** An empty spool, and three segments for it. */
+async function emptyIn(name: string) {
+  const folder = join(scratch, name)
   const spool = new Spool(folder)
   await spool.open('there', 0)
   const one = await segmentAfter(first)
   const two = await segmentAfter(one.state)
   const three = await segmentAfter(two.state)
+  return { folder, spool, one, two, three }
+}
+
+test('segments that are held in memory are written before what follows them, and before a state that counts on them', async () => {
+  const { folder, spool, one, two, three } = await emptyIn('held')
   expect(spool.hold(one.state, one.content, 0)).toBe(null)
   expect(spool.hold(two.state, two.content, 0)).toBe(null)
   expect(await found(folder)).toEqual({ number: 0, waiting: [] })
@@ -94,28 +100,18 @@ test('segments that are held in memory are written before what follows them, and
 })
 
 test('what was sent from memory is noted now and then, and never replaces a later state', async () => {
-  const folder = join(scratch, 'noted')
-  const spool = new Spool(folder)
-  await spool.open('there', 0)
-  const one = await segmentAfter(first)
-  const two = await segmentAfter(one.state)
-  const three = await segmentAfter(two.state)
+  const { folder, spool, one, two, three } = await emptyIn('noted')
   spool.hold(one.state, one.content, 0)
   spool.hold(two.state, two.content, 0)
   await spool.shift(1000)
   expect(await found(folder)).toEqual({ number: 1, waiting: [] })
   expect(spool.shift(1001)).toBe(null)
-  const last = spool.add(three.state, three.content, 0)
-  await last
+  await spool.add(three.state, three.content, 0)
   expect(await found(folder)).toEqual({ number: 3, waiting: [3] })
 })
 
 test('a segment that cannot be written waits in memory, and is written before the next one', async () => {
-  const folder = join(scratch, 'unwritable')
-  const spool = new Spool(folder)
-  await spool.open('there', 0)
-  const one = await segmentAfter(first)
-  const two = await segmentAfter(one.state)
+  const { folder, spool, one, two } = await emptyIn('unwritable')
   // Nothing can be written under this name.
   const obstacle = join(folder, '1.segment')
   mkdirSync(join(obstacle, 'in the way'), { recursive: true })
@@ -131,11 +127,7 @@ test('a segment that cannot be written waits in memory, and is written before th
 })
 
 test('a state that could not be written names no segments that were in memory alone', async () => {
-  const folder = join(scratch, 'unnamed')
-  const spool = new Spool(folder)
-  await spool.open('there', 0)
-  const one = await segmentAfter(first)
-  const two = await segmentAfter(one.state)
+  const { folder, spool, one, two } = await emptyIn('unnamed')
   const obstacle = join(folder, 'state.json')
   mkdirSync(join(obstacle, 'in the way'), { recursive: true })
   expect(await thrownBy(spool.add(one.state, one.content, 0))).toThrow()
