@@ -311,7 +311,10 @@ function send(
 /** Returns the response with a body that enforces its bounds, and ends its life once no more bytes will come. */
 async function boundedResponse(response: Response, request: BoundedRequest, life: Life): Promise<Response> {
   const codings = request.raw ? [] : codingsIn(response.headers.get('content-encoding'))
-  const headers = codings.length > 0 ? new Headers(response.headers) : response.headers
+  // The length that a response in chunks states says nothing about its body, which may be endless. RFC 9112, 6.3.
+  const isMisstated = response.headers.has('transfer-encoding') && response.headers.has('content-length')
+  const headers = codings.length > 0 || isMisstated ? new Headers(response.headers) : response.headers
+  if (isMisstated) headers.delete('content-length')
   if (codings.length > 0) {
     if (codings.length > MAX_CODINGS || !codings.every(isKnownCoding)) {
       void response.body?.cancel()

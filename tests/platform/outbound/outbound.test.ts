@@ -10,6 +10,7 @@ import {
 import { startWebHost } from '../../support/servers/did-web-host.ts'
 import { fakeDns } from '../../support/servers/dns.ts'
 import { memoryMiB } from '../../support/process-memory.ts'
+import { startRawUpstream } from '../../support/servers/upstream.ts'
 import { setUp } from '../../support/set-up.ts'
 import { errorOf } from '../../support/thrown.ts'
 
@@ -195,6 +196,21 @@ test('a body may be as long as allowed and no longer, declared or not', async ()
     expect((await (await outbound.fetch(`https://a.web.test/${path}`, { maxBytes: 1200 })).bytes()).length).toBe(1200)
   }
 })
+
+for (const stated of [0, 10]) {
+  test(`a body in chunks has its bound also if its response states a length of ${stated}`, async () => {
+    const chunk = `ff\r\n${'x'.repeat(255)}\r\n`
+    await using upstream = startRawUpstream(
+      `HTTP/1.1 200 OK\r\ncontent-length: ${stated}\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(8)}0\r\n\r\n`,
+    )
+    for (const raw of [false, true]) {
+      const response = await outbound.fetch(upstream.url, { maxBytes: 2040, raw })
+      expect(response.headers.get('content-length')).toBeNull()
+      expect((await response.text()).length).toBe(2040)
+      expect(await faultOf(outbound.fetch(upstream.url, { maxBytes: 2039, raw }))).toBe('too-large')
+    }
+  })
+}
 
 test('of some hundred bytes that stand for half a gigabyte, no more is decoded than is wanted', async () => {
   const bomb = brotliCompressSync(new Uint8Array(512 * 1024 ** 2), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })
