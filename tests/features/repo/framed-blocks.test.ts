@@ -84,6 +84,8 @@ test('chunks keep their size when blocks are large, and statements are few when 
   expect(Math.max(...sizes.slice(2))).toBeLessThan(500_000) // the header, and a chunk of rows of unknown size
   const small = await storedRecords(Array.from({ length: 2000 }, () => randomBlock(250)))
   expect(await leastCost(db, () => chunksOf(framedRecords(db, small)))).toBeLessThan(25)
+  const few = await storedRecords(Array.from({ length: 50 }, () => randomBlock(250)))
+  expect(await leastCost(db, () => chunksOf(framedRecords(db, few)))).toBe(2) // where they end, and what they are
 })
 
 test('large blocks after many small ones are read a few at a time, whole and since a revision', async () => {

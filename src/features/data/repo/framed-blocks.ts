@@ -15,8 +15,7 @@ const FIRST_ROWS = 64
 const MAX_ROWS = 512
 /**
  * Large blocks may follow many small ones, so the size of a chunk cannot be guessed. If all of its blocks are small, as
- * in most, it is read at once. Otherwise it is measured first, and a chunk above the limit is split, down to a single
- * row.
+ * in most, it is read at once. Otherwise it is measured, and a chunk above the limit is split, down to a single row.
  */
 const SMALL_BLOCK_BYTES = 8 * 1024
 const MAX_CHUNK_BYTES = 1024 ** 2
@@ -41,8 +40,18 @@ export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
   return new Uint8Array([(number & 0x7f) | 0x80, ((number >>> 7) & 0x7f) | 0x80, number >>> 14])
 }
 
-/** SQL aggregate that joins rows into one BLOB of sections; NULL if there are no rows. `bytes` is the block column. */
-export const framedBlocks = (bytes: Sql): Sql => sql`CAST(string_agg(framing || cid || ${bytes}, '') AS BLOB)`
+/** A chunk of rows, as one value. */
+export interface FramedRows {
+  /** Null if there are no rows. */
+  sections: Uint8Array | null
+  /** How many rows were left out because their blocks are too large. */
+  tooLarge: number
+}
+
+/** SQL columns that join rows into `FramedRows`. `bytes` is the column of blocks. */
+export const framedBlocks = (bytes: Sql, maxBytes: number): Sql => sql`
+  CAST(string_agg(framing || cid || ${bytes}, '') FILTER (WHERE length(${bytes}) <= ${maxBytes}) AS BLOB) AS sections,
+  count(*) FILTER (WHERE length(${bytes}) > ${maxBytes}) AS "tooLarge"`
 
 /** How a row is framed, and the size of its block. */
 export interface Framing {
@@ -65,11 +74,8 @@ export interface KeyedBlocks<Key> {
   /** Bounds before and after every key. */
   first: Key
   last: Key
-  /**
-   * The framed rows after the first key, up to and including the second; null if there are none. Leaves out blocks of
-   * more than `maxBytes`; `rows` counts the others.
-   */
-  framed(after: Key, upTo: Key, maxBytes: number): Promise<{ sections: Uint8Array | null; rows: number }>
+  /** The rows after the first key, up to and including the second, without blocks of more than `maxBytes`. */
+  framed(after: Key, upTo: Key, maxBytes: number): Promise<FramedRows>
 }
 
 /** All rows, in chunks of about the same size whatever the size of a row. */
@@ -79,11 +85,9 @@ export async function* framedChunks<Key extends string | Uint8Array>(
   const { first, last } = blocks
   let count = FIRST_ROWS
   for (let after = first; after !== last;) {
-    const end = await keyAfter(blocks, after, count)
-    const upTo = end ?? last
-    let chunk = end === null ? null : await blocks.framed(after, end, SMALL_BLOCK_BYTES)
-    // Large blocks were left out, or these are the last rows, whose number is unknown.
-    if (chunk === null || chunk.rows < count) {
+    const upTo = (await keyAfter(blocks, after, count)) ?? last
+    let chunk = await blocks.framed(after, upTo, SMALL_BLOCK_BYTES)
+    if (chunk.tooLarge > 0) {
       const bytes = await bytesIn(blocks, after, upTo)
       if (bytes > MAX_CHUNK_BYTES && count > 1) {
         count = Math.max(1, Math.floor((count * CHUNK_BYTES) / bytes))

@@ -15,7 +15,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
-import { framedBlocks, framedChunks, framingOf, isMisframed, type Framing } from './framed-blocks.ts'
+import { framedBlocks, framedChunks, framingOf, isMisframed, type FramedRows, type Framing } from './framed-blocks.ts'
 import { FreshNodes, packedBytes, type RevisedBlock } from './fresh-nodes.ts'
 
 /**
@@ -49,7 +49,6 @@ interface RevisedRow extends NodeRow {
   rev: Tid
 }
 
-const framedNodes = framedBlocks(sql`bytes`)
 const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes })
 
 /** The nodes of one state of a tree. `reader` must be of a snapshot or a transaction. */
@@ -124,11 +123,9 @@ export class StoredNodes {
         const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
         // PostgreSQL would give an empty list the type text.
         const isCurrent = staleHere.length === 0 ? sql`1 = 1` : sql`cid NOT IN ${sqlList(staleHere)}`
-        const row = await reader.get<{ sections: Uint8Array | null; rows: number }>(sql`
-          SELECT ${framedNodes} AS sections, count(*) AS rows FROM repo_node
-          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent} AND length(bytes) <= ${maxBytes}`)
-        const { sections, rows } = row!
-        return { sections, rows: rows + staleHere.length }
+        return (await reader.get<FramedRows>(sql`
+          SELECT ${framedBlocks(sql`bytes`, maxBytes)} FROM repo_node
+          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent}`))!
       },
     })
   }

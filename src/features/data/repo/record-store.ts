@@ -14,7 +14,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
-import { framedBlocks, framedChunks, framingOf, isMisframed, type Framing } from './framed-blocks.ts'
+import { framedBlocks, framedChunks, framingOf, isMisframed, type FramedRows, type Framing } from './framed-blocks.ts'
 import type { Beside } from './repo-store.ts'
 
 export interface StoredRecord {
@@ -253,8 +253,6 @@ export const LAST_PATH = '~'
 /** Most records, and bytes, read at once. */
 const pageBounds = { rows: 500, bytes: 4 * 1024 ** 2 }
 
-const framedValues = framedBlocks(sql`value`)
-
 /** All record blocks of a repository, in tree order, as chunks of framed CAR sections. */
 export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Uint8Array> =>
   framedChunks({
@@ -264,12 +262,10 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
     block: sql`value`,
     first: '',
     last: LAST_PATH,
-    async framed(after, upTo, maxBytes) {
-      const row = await reader.get<{ sections: Uint8Array | null; rows: number }>(sql`
-        SELECT ${framedValues} AS sections, count(*) AS rows FROM record
-        WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo} AND length(value) <= ${maxBytes}`)
-      return row!
-    },
+    framed: async (after, upTo, maxBytes) =>
+      (await reader.get<FramedRows>(sql`
+        SELECT ${framedBlocks(sql`value`, maxBytes)} FROM record
+        WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`))!,
   })
 
 /** Record blocks of commits after a revision, in pages. */
