@@ -93,6 +93,13 @@ test('a confirmed address is changed with a code sent to it', async () => {
   expect(await confirm(other, `moved-${alice.email}`)).toMatchObject(invalid)
 })
 
+test('an address that is confirmed while it is changed is changed with a code only', async () => {
+  await requestConfirmation()
+  const code = await lastCode(pds, alice.email)
+  const answers = await Promise.all([confirm(code), update({ email: `new-${alice.email}` })])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400])
+})
+
 test('an address that is given up while a code is asked for does not get it', async () => {
   const { db } = pds.ctx
   const get = db.get.bind(db)

@@ -6,7 +6,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { addressOf, codeRefused, presentAccount, redeemCode, requestCode } from '../mails/mails.ts'
 import { AddressTaken, emailNotSupported, parseEmailAddress, requireLastingAddress } from '../addresses/addresses.ts'
 import { announceIn } from '../account-events/account-events.ts'
-import { accountOf, confirmAddress, replaceAddress } from '../accounts/accounts.ts'
+import { accountOf, confirmAddress, replaceAddress, type Account } from '../accounts/accounts.ts'
 import { isEmailPromised } from '../handles/handles.ts'
 
 /**
@@ -21,15 +21,20 @@ export async function changeEmail(
   token: string | undefined,
 ): Promise<void> {
   const { ctx } = exchange
-  const { emailConfirmedAt } = await presentAccount(ctx, did)
-  if (emailConfirmedAt !== null && token === undefined)
-    throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  const requireCode = (account: Account | null) => {
+    if (account !== null && account.emailConfirmedAt !== null && token === undefined)
+      throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  }
+  requireCode(await presentAccount(ctx, did))
   const email = parseEmailAddress(wanted)
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
-  await replaceEmail(exchange, did, email, async (tx) =>
-    token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token }),
-  )
+  await replaceEmail(exchange, did, email, async (tx) => {
+    if (token !== undefined) return redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })
+    // The address may have been confirmed meanwhile.
+    requireCode(await accountOf(tx, did))
+    return null
+  })
 }
 
 /**
