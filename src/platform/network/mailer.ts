@@ -47,9 +47,25 @@ export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, 
     check,
     async send(mail, id) {
       if (/[\r\n]/.test(mail.to + mail.subject)) throw new MailRefused('a line break in an address or a subject')
-      await send(mail, id)
+      try {
+        await send(mail, id)
+      } catch (error) {
+        throw toldOf(error)
+      }
     },
   }
+}
+
+/** Returns the error to report: servers quote the address of the recipient, which neither a log nor a step may hold. */
+function toldOf(error: unknown): Error {
+  const Kind = error instanceof MailRefused ? MailRefused : Error
+  const text = error instanceof Error ? error.message : String(error)
+  return new Kind(
+    text
+      .split(/\s/)
+      .map((word) => (word.includes('@') ? '[address]' : word))
+      .join(' '),
+  )
 }
 
 /** Writes every mail as a log line. */
@@ -107,7 +123,7 @@ function smtpMailer(config: Config['email'], authority?: string): Mailer {
           ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }),
         })
       } catch (error) {
-        throw isRefusal(error) ? new MailRefused((error as Error).message, { cause: error }) : error
+        throw isRefusal(error) ? new MailRefused((error as Error).message) : error
       }
     },
     async check() {

@@ -77,6 +77,24 @@ test('a line break in an address or subject is no mail', async () => {
   expect(box.received.flatMap(({ to }) => to)).not.toContain('eve@example.net')
 })
 
+test('what a server says of a recipient is written down without the address', async () => {
+  const ann = 'ann@example.com'
+  await using box = await startMailbox({ tls: 'none', unknown: [ann] })
+  await using pds = await startPds(
+    {
+      email: { provider: 'smtp', from: 'pds@example.org', smtpHost: 'localhost', smtpPort: box.port, smtpTls: 'none' },
+    },
+    { mailer: undefined },
+  )
+  const { call } = await createAccount(pds, 'ann', { email: ann })
+  await call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
+  const [step] = await pds.rows('step', { kind: 'mail' }, ['last_error'])
+  expect(step).toEqual({ last_error: expect.stringContaining('550 [address] there is nobody of this name') })
+  const written = pds.log.map((line) => JSON.stringify(line))
+  expect(written.filter((line) => line.includes('there is nobody of this name'))).toHaveLength(1)
+  expect(written.filter((line) => line.includes(ann))).toEqual([])
+})
+
 test('the HTTP provider gets the message and the token, and its refusal is one', async () => {
   await using provider = startUpstream()
   const bodies: unknown[] = []

@@ -47,7 +47,7 @@ export async function startMailbox({ tls, login, port = 0, unknown = [] }: Mailb
     onRcptTo({ address }, _session, answer) {
       answer(
         unknown.includes(address)
-          ? Object.assign(new Error('there is nobody of this name'), { responseCode: 550 })
+          ? Object.assign(new Error(`<${address}>: there is nobody of this name`), { responseCode: 550 })
           : null,
       )
     },
