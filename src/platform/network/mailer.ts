@@ -27,6 +27,8 @@ export interface Mailer {
 export class MailRefused extends Error {}
 
 const MAX_ANSWER_BYTES = 64 * 1024
+/** A mail takes at most this many timeouts: a server that sends a little now and then exceeds none. */
+const MAX_TIMEOUTS = 4
 
 export interface MailerOptions {
   /** For requests to services that the operator configured. */
@@ -104,7 +106,7 @@ async function transportOf(
 }
 
 function smtpMailer(config: Config['email'], authority?: string): Mailer {
-  const { from, fromName } = config
+  const { from, fromName, smtpTimeoutSecs } = config
   let opened: ReturnType<typeof transportOf> | null = null
   const transport = () => (opened ??= transportOf(config, authority))
   const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
@@ -121,6 +123,7 @@ function smtpMailer(config: Config['email'], authority?: string): Mailer {
           // Only at such line ends does the library break long lines where it must: it would cut a code in two.
           text: text.replaceAll('\n', '\r\n'),
           ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }),
+          signal: AbortSignal.timeout(MAX_TIMEOUTS * smtpTimeoutSecs * 1000),
         })
       } catch (error) {
         throw isRefusal(error) ? new MailRefused((error as Error).message) : error

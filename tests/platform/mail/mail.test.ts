@@ -95,6 +95,26 @@ test('what a server says of a recipient is written down without the address', as
   expect(written.filter((line) => line.includes(ann))).toEqual([])
 })
 
+test('a server that answers for ever, a line at a time, is left', async () => {
+  const { promise: isLeft, resolve } = Promise.withResolvers<void>()
+  let drip: Timer | undefined
+  using server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      open: (socket) => void socket.write('220 welcome\r\n'),
+      data: (socket) => void (drip ??= setInterval(() => socket.write('250-wait\r\n'), 10)),
+      close() {
+        clearInterval(drip)
+        resolve()
+      },
+    },
+  })
+  const mailer = mailerOf({ provider: 'smtp', smtpPort: server.port, smtpTls: 'none', smtpTimeoutSecs: 0.1 })
+  expect(await thrownBy(mailer.send(mail))).toThrow()
+  await isLeft
+})
+
 test('the HTTP provider gets the message and the token, and its refusal is one', async () => {
   await using provider = startUpstream()
   const bodies: unknown[] = []
