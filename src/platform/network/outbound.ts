@@ -116,7 +116,9 @@ const MAX_URL_CHARS = 8192
 /** A body whose announced length is at most this is read at once, which is faster than streaming it. */
 const MAX_BUFFERED_BYTES = 64 * 1024
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
-const bodylessStatuses = new Set([101, 204, 205, 304])
+const bodylessStatuses = new Set([204, 205, 304])
+/** Of final responses. RFC 9110, 15. */
+const statuses = { first: 200, last: 599 }
 const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNREFUSED'])
 
 export function createOutbound(options: OutboundOptions): Outbound {
@@ -310,6 +312,12 @@ function send(
 
 /** Returns the response with a body that enforces its bounds, and ends its life once no more bytes will come. */
 async function boundedResponse(response: Response, request: BoundedRequest, life: Life): Promise<Response> {
+  const { status } = response
+  // The runtime reads any three digits, and makes no response of most of them.
+  if (status < statuses.first || status > statuses.last) {
+    void response.body?.cancel()
+    throw new OutboundError('unreachable', `the response has the status ${status}`)
+  }
   const codings = request.raw ? [] : codingsIn(response.headers.get('content-encoding'))
   // The length that a response in chunks states says nothing about its body, which may be endless. RFC 9112, 6.3.
   const isMisstated = response.headers.has('transfer-encoding') && response.headers.has('content-length')
@@ -325,8 +333,8 @@ async function boundedResponse(response: Response, request: BoundedRequest, life
   }
   const announced = headers.get('content-length')
   const announcedBytes = announced === null ? null : Number(announced)
-  const init = { status: response.status, statusText: response.statusText, headers }
-  const isBodyless = announcedBytes === 0 || request.method === 'HEAD' || bodylessStatuses.has(response.status)
+  const init = { status, statusText: response.statusText, headers }
+  const isBodyless = announcedBytes === 0 || request.method === 'HEAD' || bodylessStatuses.has(status)
   const isShort = announcedBytes !== null && announcedBytes <= Math.min(MAX_BUFFERED_BYTES, request.maxBytes)
   // Asked for last: it makes a stream of a body that could be read at once.
   if (isBodyless || (!isShort && !response.body)) {

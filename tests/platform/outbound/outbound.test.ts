@@ -212,6 +212,13 @@ for (const stated of [0, 10]) {
   })
 }
 
+test.each(['000', '099', '600', '999'])('a response of the status %s is none', async (status) => {
+  for (const head of ['content-length: 1\r\n\r\nx', 'transfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n']) {
+    await using upstream = startRawUpstream(`HTTP/1.1 ${status} Odd\r\n${head}`)
+    for (const raw of [false, true]) expect(await faultOf(outbound.fetch(upstream.url, { raw }))).toBe('unreachable')
+  }
+})
+
 test('of some hundred bytes that stand for half a gigabyte, no more is decoded than is wanted', async () => {
   const bomb = brotliCompressSync(new Uint8Array(512 * 1024 ** 2), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })
   expect(bomb.length).toBeLessThan(1024)
