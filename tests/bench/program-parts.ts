@@ -27,7 +27,6 @@ const libraries = [
     '@atproto/oauth-scopes',
     '@atproto/oauth-types',
     '@noble/curves/secp256k1.js',
-    'aws4fetch',
     '@rgrove/parse-xml',
     '@opentelemetry/exporter-trace-otlp-grpc',
     '@modelcontextprotocol/sdk/client/index.js',

@@ -1,14 +1,13 @@
 /**
  * How requests reach a bucket: signed by AWS Signature Version 4, and sent as all requests of this server are, to an
- * address that our resolver found and without following redirects. The libraries are loaded with the first request, so
- * servers without a bucket never load them.
+ * address that our resolver found and without following redirects.
  */
 import { isIP } from 'node:net'
-import type { AwsV4Signer } from 'aws4fetch'
 import { answerOf, textOf, type Answer } from './bucket-answers.ts'
 import { BucketRefusal } from './bucket-faults.ts'
 import { systemResolver } from './resolver.ts'
 import type { Secret } from '../../base/secret.ts'
+import { bucketSigningKey, signedHeaders, signingDay } from '../../protocol/bucket-signature.ts'
 
 export interface BucketOptions {
   bucket: string
@@ -53,25 +52,16 @@ export class Store {
   readonly #base: URL
   /** `fetch` itself would look the name up on the thread pool that flushes the log. */
   readonly #resolver = systemResolver({ asksSystem: true })
-  /** Signing keys that the library derives from the secret, by day. */
-  readonly #signingKeys = new Map<string, ArrayBuffer>()
+  #signing: { day: string; key: Uint8Array } = { day: '', key: new Uint8Array() }
 
-  private constructor(
-    readonly options: BucketOptions,
-    readonly Signer: typeof AwsV4Signer,
-  ) {
+  constructor(readonly options: BucketOptions) {
     this.#base = baseOf(options)
-  }
-
-  static async open(options: BucketOptions): Promise<Store> {
-    const { AwsV4Signer } = await import('aws4fetch')
-    return new Store(options, AwsV4Signer)
   }
 
   /** Returns a response that reports success. Throws `BucketRefusal` if the store refuses. */
   async send(request: StoreRequest, signal: AbortSignal): Promise<Response> {
     const url = this.#urlOf(request)
-    const headers = await this.#signed(url, request)
+    const headers = this.#signed(url, request)
     const { method, content } = request
     const response = await fetch(await this.#at(url), {
       method,
@@ -113,19 +103,14 @@ export class Store {
     return url
   }
 
-  async #signed(url: URL, { method, headers = {}, content }: StoreRequest): Promise<Record<string, string>> {
-    const { region, accessKeyId, secretAccessKey } = this.options
-    const signer = new this.Signer({
-      method,
-      url: url.href,
-      headers: { ...headers, 'x-amz-content-sha256': content?.sha256 ?? NOTHING },
-      service: 's3',
-      region,
-      accessKeyId,
-      secretAccessKey: secretAccessKey.reveal(),
-      cache: this.#signingKeys,
-    })
-    return Object.fromEntries((await signer.sign()).headers)
+  #signed(url: URL, { method, headers = {}, content }: StoreRequest): Record<string, string> {
+    const { accessKeyId, region, secretAccessKey } = this.options
+    const at = new Date()
+    const day = signingDay(at)
+    if (day !== this.#signing.day)
+      this.#signing = { day, key: bucketSigningKey(secretAccessKey.reveal(), { day, region }) }
+    const request = { method, url, headers, sha256: content?.sha256 ?? NOTHING, at }
+    return signedHeaders(request, { accessKeyId, region, key: this.#signing.key })
   }
 
   /** The URL with an address in place of the name. */

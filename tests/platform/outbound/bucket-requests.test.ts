@@ -1,6 +1,6 @@
 /** What is sent to a bucket, against a real S3 server, which verifies each signature; and what stores may answer. */
 import { createHash } from 'node:crypto'
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { UploadInParts, unfinishedUploads } from '../../../src/platform/network/bucket-uploads.ts'
@@ -90,6 +90,21 @@ test('other keys are refused by the store', async () => {
     status: 403,
     code: 'SignatureDoesNotMatch',
   })
+})
+
+test('a request waits for no other thread before it is sent', async () => {
+  await using store = answering('')
+  const { fetch } = globalThis
+  using fetching = spyOn(globalThis, 'fetch')
+  let isSameTurn = true
+  setImmediate(() => (isSameTurn = false))
+  const { promise: sent, resolve } = Promise.withResolvers<boolean>()
+  fetching.mockImplementation(((...request: Parameters<typeof fetch>) => {
+    resolve(isSameTurn)
+    return fetch(...request)
+  }) as typeof fetch)
+  await store.bucket.putNew('key', contentOf('text'))
+  expect(await sent).toBe(true)
 })
 
 test('a list without its end, its keys or its sizes is none', async () => {

@@ -35,9 +35,10 @@ export function isSigned({ method, target, headers }: SignedRequest, secret: str
       .filter((pair) => pair !== '')
       .map((pair) => {
         const [name = '', value = ''] = pair.split('=').map(decodeURIComponent)
-        return `${encoded(name)}=${encoded(value)}`
+        return [encoded(name), encoded(value)] as const
       })
-      .toSorted()
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map((pair) => pair.join('='))
       .join('&'),
     ...signed.map((name) => `${name}:${String(headers[name]).trim()}`),
     '',

@@ -92,7 +92,6 @@ const dependencies: Readonly<Record<string, Dependency>> = {
   '@atproto/crypto': own, // a second opinion on what this server signed
   '@atproto/repo': own,
   '@rgrove/parse-xml': bounded('listings and errors of a bucket that the operator chose, of at most a mebibyte'),
-  aws4fetch: own,
   otpauth: bounded('codes of six digits; the secret is ours'),
   '@hpke/core': bounded('keys of a fixed length'),
   '@modelcontextprotocol/sdk': bounded('the assistant that starts it'),
