@@ -24,6 +24,7 @@ import { findReservedKey } from '../../../src/features/identity/reserved-keys/re
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { ADMIN_TOKEN, MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
@@ -311,6 +312,33 @@ test('blobs that a backup in progress may count on stay, and what a killed one h
   expect((await backup()).text).toContain('1 old backups deleted')
   expect(existsSync(blob)).toBe(false)
   expect(allFiles(snapshots).filter((file) => file.endsWith('manifest.json'))).toHaveLength(1)
+})
+
+test('blobs that a backup may count on stay that begins on another machine while old ones are deleted', async () => {
+  await using bucket = await startBucket()
+  const env = {
+    SERVICE_BLOB_MIRROR_ENDPOINT: bucket.mirror.endpoint,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: bucket.mirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: bucket.mirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+  }
+  const backup = () => holdfast(pds.dataDir, ['backup', `s3://${bucket.mirror.bucket}/two`, '--keep', '1'], env)
+  expect((await backup()).code).toBe(0)
+  const blob = 'two/blobs/er/bafkreibackupofanother'
+  await bucket.write(blob, Buffer.from('a blob that only the other backup lists'))
+  const begun = `two/snapshots/${new Date(Date.now() + 60_000).toISOString().replace(/[-:]|\.\d+/g, '')}/begun-1`
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'DELETE' || !key.endsWith('manifest.json')) return false
+    bucket.intercept = null
+    void bucket.write(begun, Buffer.from('now')).then(() => bucket.pass(incoming, response))
+    return true
+  }
+  expect((await backup()).text).toContain('1 old backups deleted')
+  expect(bucket.keys()).toContain(blob)
+
+  bucket.delete(begun)
+  expect((await backup()).text).toContain('1 old backups deleted')
+  expect(bucket.keys()).not.toContain(blob)
 })
 
 test('what is written into a folder and breaks off leaves no part', async () => {

@@ -61,6 +61,8 @@ const ABANDONED_MILLIS = DAY_MILLIS
  * A snapshot that is incomplete for longer is from a backup that was killed. The first one to a bucket may take days.
  */
 const ABANDONED_SNAPSHOT_MILLIS = 7 * DAY_MILLIS
+/** Blobs that are deleted before the next look whether another backup has begun. */
+const DELETED_BLOBS = 100
 
 /**
  * Write a snapshot of the database and its blobs to an archive, then drop old snapshots.
@@ -234,7 +236,7 @@ async function copyBlob(
 
 /**
  * Delete all but `keep` snapshots: the new one and the newest others stay. Those of backups that were killed go too.
- * Then delete the blobs that no remaining snapshot lists, unless another backup is in progress, which may count on any
+ * Then delete the blobs that no remaining snapshot lists, while no other backup is in progress, which may count on any
  * of them. Returns how many complete snapshots were deleted.
  */
 async function dropOld(
@@ -264,9 +266,26 @@ async function dropOld(
     const list = await archive.read(inSnapshot(snapshot, 'blobs'))
     if (list !== null) for await (const cid of linesOf(list)) needed.add(cid)
   }
-  for await (const name of archive.names(BLOBS))
-    if (!needed.has(name.slice(name.lastIndexOf('/') + 1).replace(/\.age$/, ''))) await archive.delete(name)
+  const remaining = [made, ...kept]
+  for await (const page of unneededBlobs(archive, needed)) {
+    // A backup that has begun since the first look may count on any of them.
+    const found = await snapshotsIn(archive)
+    if ([...found.complete, ...found.incomplete].some((snapshot) => !remaining.includes(snapshot))) break
+    for (const name of page) await archive.delete(name)
+  }
   return old.length
+}
+
+/** Yields the names of blobs with other CIDs than these, in pages. */
+async function* unneededBlobs(archive: Archive, needed: ReadonlySet<string>): AsyncGenerator<string[]> {
+  let page: string[] = []
+  for await (const name of archive.names(BLOBS)) {
+    if (!needed.has(name.slice(name.lastIndexOf('/') + 1).replace(/\.age$/, ''))) page.push(name)
+    if (page.length < DELETED_BLOBS) continue
+    yield page
+    page = []
+  }
+  if (page.length > 0) yield page
 }
 
 /** Returns the highest sequence number that the event log has used. */
