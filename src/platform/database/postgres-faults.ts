@@ -19,6 +19,8 @@ const lostStates = /^(08...|57P0.|25P03|25P04|25006)$/
 const conflictStates = /^(40001|40P01)$/
 
 const FULL_DISK = '53100'
+/** A standby was to write. */
+const READ_ONLY = '25006'
 /** What callers are told, by SQLSTATE. The first that matches decides. */
 const outages: readonly [RegExp, string][] = [
   [/^53100$/, 'the disk of the database is full'],
@@ -35,6 +37,15 @@ const stateOf = (error: unknown): string => String((error as DriverError | null)
 /** The connection is lost, or cannot be made. Another one may work. */
 export const isLost = (error: unknown): boolean =>
   lostStates.test(stateOf(error)) || lostCodes.test(String((error as DriverError | null)?.code))
+
+/** The connection leads to a standby. It may stay open although others lead to the server that writes by now. */
+export const isStandby = (error: unknown): boolean => stateOf(error) === READ_ONLY
+
+/** What a standby says to `READ WRITE`: the feature is not supported. */
+export const isRefusedByStandby = (error: unknown): boolean => stateOf(error) === '0A000'
+
+export const standbyFound = (cause?: unknown): Error =>
+  Object.assign(new Error('the database is a standby', { cause }), { errno: READ_ONLY })
 
 /** What the driver reports, for a connection that has been opened again meanwhile. */
 export const connectionLost = (): Error =>

@@ -29,7 +29,7 @@ import {
   type Sql,
   type Tx,
 } from './database.ts'
-import { faultOf, isLost } from './postgres-faults.ts'
+import { faultOf, isLost, standbyFound } from './postgres-faults.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
 
@@ -43,8 +43,6 @@ const RETRY_MILLIS = 250
 const RECORD_MILLIS = 30_000
 /** SQLSTATE `undefined_table`: the copy is older than the table. */
 const UNDEFINED_TABLE = '42P01'
-/** SQLSTATE of a write that a standby refuses. */
-const READ_ONLY = '25006'
 
 /**
  * Parts of the identity. `pg_control_checkpoint()` has the timeline too, but that of the last checkpoint, which a
@@ -206,7 +204,7 @@ export class PostgresHistory implements History {
     const beat = this.#beat
     const counts = this.#counts.map((count) => count()).filter((count) => count !== null)
     const found = await this.#find(reader)
-    if (found.isStandby) throw Object.assign(new Error('the database is a standby'), { errno: READ_ONLY })
+    if (found.isStandby) throw standbyFound()
     const end = this.#verdict(found) ?? missing(found, beat, counts)
     if (end !== null) throw this.end(end)
   }

@@ -2,7 +2,7 @@
 import type { ReservedSQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
-import { faultOf, isLost } from './postgres-faults.ts'
+import { faultOf, isLost, isRefusedByStandby, standbyFound } from './postgres-faults.ts'
 import type { PostgresHistory } from './postgres-history.ts'
 import { readerSettings, ReadingLine, reserved, SILENCE_MILLIS } from './postgres-reading-line.ts'
 import { SupervisedPool, type Connect } from './supervised-pool.ts'
@@ -194,10 +194,13 @@ export class PostgresReaders implements Reader {
     return this.#snapshotPool.use(async (connections, question) => {
       const connection = await reserved(connections)
       question.answered()
+      const begun = begin(connection, this.#snapshotPool)
       try {
-        return await send(connection, statement)
+        const rows = await send(connection, statement)
+        await begun
+        return rows
       } finally {
-        connection.release()
+        end(connection)
       }
     })
   }
@@ -269,11 +272,13 @@ export class PostgresReaders implements Reader {
         connection.release()
         throw error
       })
+    const begun = begin(connection, pool)
     const reader = readerOn(async (query) => {
       const statement = statementOf(query)
       this.options.counters.statements++
       try {
         const rows = await pool.use(() => send(connection, statement))
+        await begun
         onAnswer?.()
         return rows
       } catch (error) {
@@ -281,14 +286,9 @@ export class PostgresReaders implements Reader {
       }
     })
     try {
-      // Sent with the first statement of the work, which fails if this does.
-      commands['BEGIN SNAPSHOT'](connection).catch(() => undefined)
       return await work(reader)
     } finally {
-      void commands
-        .ROLLBACK(connection)
-        .catch(() => undefined)
-        .finally(() => connection.release())
+      end(connection)
     }
   }
 
@@ -302,6 +302,29 @@ export class PostgresReaders implements Reader {
     this.#isClosed = true
     await Promise.all(this.pools.map((pool) => pool.close()))
   }
+}
+
+/**
+ * Begin a snapshot, with the first statement that follows: await this before its answer is used. If the connection
+ * leads to a standby, the pool is replaced, since its connections would stay open.
+ */
+function begin(connection: ReservedSQL, pool: SupervisedPool): Promise<unknown> {
+  const { current } = pool
+  const begun = commands['BEGIN SNAPSHOT'](connection).catch((error: unknown) => {
+    if (!isRefusedByStandby(error)) throw error
+    pool.replace(current)
+    throw standbyFound(error)
+  })
+  begun.catch(() => undefined)
+  return begun
+}
+
+/** End it, and give the connection back. */
+function end(connection: ReservedSQL): void {
+  void commands
+    .ROLLBACK(connection)
+    .catch(() => undefined)
+    .finally(() => connection.release())
 }
 
 function isQuicker(one: SupervisedPool, other: SupervisedPool): boolean {

@@ -6,6 +6,7 @@
 import type { ReservedSQL, SQL } from 'bun'
 import { OperatorError } from '../../base/operator-error.ts'
 import { DatabaseUnavailable } from './database.ts'
+import { isStandby } from './postgres-faults.ts'
 import { unreachable, type PostgresHistory } from './postgres-history.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
@@ -71,6 +72,7 @@ export class ReadingLine {
       return connection
     } catch (error) {
       connection.release()
+      if (isStandby(error)) this.pool.replace(current)
       throw error instanceof OperatorError ? unreachable(error) : error
     }
   }

@@ -72,7 +72,8 @@ export const send = (connection: SQL, { text, values }: Statement): Promise<Rows
  */
 export const commands = {
   BEGIN: (connection: SQL): Promise<Rows> => connection`BEGIN`,
-  'BEGIN SNAPSHOT': (connection: SQL): Promise<Rows> => connection`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`,
+  /** `READ WRITE`: a standby, which may lack what was committed last, refuses it. */
+  'BEGIN SNAPSHOT': (connection: SQL): Promise<Rows> => connection`BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE`,
   COMMIT: (connection: SQL): Promise<Rows> => connection`COMMIT`,
   ROLLBACK: (connection: SQL): Promise<Rows> => connection`ROLLBACK`,
   SAVEPOINT: (connection: SQL): Promise<Rows> => connection`SAVEPOINT work`,

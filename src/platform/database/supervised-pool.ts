@@ -116,13 +116,22 @@ export class SupervisedPool {
     if (performance.now() - this.#answeredAt > millis) this.#renew()
   }
 
+  /** Replace a pool that leads to the wrong server. Statements that wait for their answers fail. */
+  replace(wrong: SQL): void {
+    if (wrong === this.#pool) this.#replace()
+  }
+
   #renew(): void {
-    const silent = this.#pool
+    this.#replace()
+    this.options.onEnd?.()
+  }
+
+  #replace(): void {
+    const former = this.#pool
     this.#outstanding.clear()
     this.#pool = this.#open()
-    this.options.onEnd?.()
     // Rejects what was not answered, at once.
-    void silent.close({ timeout: 0 }).catch(() => undefined)
+    void former.close({ timeout: 0 }).catch(() => undefined)
   }
 
   close(): Promise<void> {

@@ -154,6 +154,43 @@ test.each(Object.keys(reads))(
   },
 )
 
+test.each(Object.keys(reads))(
+  '%s whose connection leads to a standby for a moment is not answered by it, and later ones are answered',
+  async (kind) => {
+    await withServer(async ({ server, line, nodes: [one] }) => {
+      await using replication = await startDatabaseLine(server.url('postgres'))
+      const standby = await startStandby(server, replication.databaseUrl)
+      const watch = new SQL({ adapter: 'postgres', url: standby.url('postgres'), max: 1 })
+      const hasAnswered = async () =>
+        (await watch`SELECT 1 FROM pg_stat_activity WHERE datname = ${NAME} AND query LIKE '%database_history%'`)
+          .length > 0
+      try {
+        await add(one, 'on the standby')
+        await server.followedBy(standby)
+        replication.freeze()
+        await add(one, 'not on the standby')
+        line.leadTo(standby.url(NAME))
+        const found: unknown[] = []
+        const read = async () => void found.push(await reads[kind]!(one).catch((error: unknown) => error))
+        const first = read()
+        await until(hasAnswered)
+        line.leadTo(server.url(NAME))
+        await first
+        await until(async () => {
+          await read()
+          return Array.isArray(found.at(-1))
+        })
+        for (const each of found)
+          if (Array.isArray(each)) expect(each).toHaveLength(2)
+          else expect(each).toBeInstanceOf(DatabaseUnavailable)
+      } finally {
+        await watch.close()
+        standby.stop()
+      }
+    })
+  },
+)
+
 test('a role that may not ask which server it is notices what is missing', async () => {
   const functions = ['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']
   const server = await startServer()

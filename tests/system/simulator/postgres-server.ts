@@ -239,7 +239,7 @@ export class PostgresServer {
     const { transaction } = session
     if (text.startsWith('BEGIN')) {
       if (transaction !== null) throw new SqlFault('25001', 'there is already a transaction in progress')
-      session.transaction = new Transaction(text.includes('READ ONLY'))
+      session.transaction = new Transaction(text.includes('REPEATABLE READ'))
       this.running.add(session.transaction)
       return answerOf('BEGIN')
     }
