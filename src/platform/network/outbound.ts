@@ -427,5 +427,14 @@ function named(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof OutboundError || error instanceof LookupsFull) return error
   if (error instanceof Miscoded) return new OutboundError('unreachable', error.message, { cause: error })
-  return new OutboundError('unreachable', certificateWords(error) ?? 'the host could not be reached', { cause: error })
+  const message = certificateWords(error) ?? 'the host could not be reached'
+  return new OutboundError('unreachable', message, { cause: withoutUrl(error) })
+}
+
+/** The runtime quotes the URL in some errors, which are logged, and that of a webhook is a secret. */
+function withoutUrl(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { message, code } = error as NodeJS.ErrnoException
+  const end = message.indexOf(' fetching "')
+  return end < 0 ? error : Object.assign(new TypeError(message.slice(0, end)), { code })
 }

@@ -7,7 +7,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { onPostgres } from '../../support/servers/suite.ts'
-import { startUpstream } from '../../support/servers/upstream.ts'
+import { startRawUpstream, startUpstream } from '../../support/servers/upstream.ts'
 import { useWorld } from '../../support/world.ts'
 
 const KEY = Buffer.alloc(32, 7)
@@ -100,6 +100,17 @@ test('a receiver that says it is gone is not asked again', async () => {
   await pass(pds)
   expect(receiver.posts).toHaveLength(1)
   expect(await pds.rows('step', { kind: 'alert-webhook' }, ['due_at'])).toEqual([{ due_at: null }])
+})
+
+test('the address of the webhook, which is a secret, is not logged if the receiver answers what is no HTTP', async () => {
+  await using upstream = startRawUpstream('HTTP/1.1 200 OK\r\ncontent-length: none\r\n\r\n')
+  await using receiver = startReceiver()
+  const webhookUrl = `${upstream.url}/services/T0A1B2?token=c3d4e5`
+  await using pds = await startPds({ alerts: { ...receiver.config.alerts, webhookUrl } })
+  await pass(pds)
+  const lines = pds.log.map((line) => JSON.stringify(line))
+  expect(lines.filter((line) => line.includes('InvalidContentLength'))).toHaveLength(1)
+  for (const secret of ['T0A1B2', 'c3d4e5']) expect(lines.filter((line) => line.includes(secret))).toEqual([])
 })
 
 test('a test is sent to every recipient, and it is said which got it', async () => {
