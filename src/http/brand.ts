@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { OperatorError } from '../base/operator-error.ts'
 import type { Config } from '../platform/configuration/config.ts'
 import { perContext, type Context } from '../platform/context.ts'
+import { WholeResponse } from './encoding.ts'
 import { route, type Endpoint } from './endpoint.ts'
 import { notFound } from './errors.ts'
 import style from './style.css' with { type: 'text' }
@@ -68,7 +69,7 @@ export async function prepareLogo(ctx: Context): Promise<void> {
 export const brandRoutes: readonly Endpoint[] = [
   route('GET', STYLE_PATH, {
     handler: ({ ctx }) =>
-      new Response(sheetOf(ctx.config).text, {
+      new WholeResponse(sheetOf(ctx.config).text, {
         headers: {
           'Content-Type': 'text/css; charset=utf-8',
           'Cache-Control': 'public, max-age=31536000, immutable',

@@ -2,16 +2,17 @@ import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { until } from '../../tests/support/until.ts'
-import { chosenCoding, CodingRoom, encoded, knownTag, weakEtag } from './encoding.ts'
+import { chosenCoding, CodingRoom, encoded, knownTag, weakEtag, WholeResponse } from './encoding.ts'
 
 test.each([
   [null, null],
   ['', null],
   ['identity', null],
   ['gzip', 'gzip'],
-  ['gzip, br', 'br'],
+  ['gzip, br', 'gzip'],
+  ['gzip;q=0.5, br', 'br'],
   ['gzip;q=0.8, br;q=0.1', 'gzip'],
-  ['*', 'br'],
+  ['*', 'gzip'],
   ['*;q=0', null],
   ['br;q=0, *;q=0.5', 'gzip'],
   ['identity, gzip;q=0.5', null],
@@ -63,4 +64,25 @@ test('the headers of a coded response alone take no room', () => {
   const room = new CodingRoom()
   for (let i = 0; i < 200; i++) expect(codingOf(encoded(room, asked('HEAD'), response()))).toBe('gzip')
   expect(room.isFull).toBe(false)
+})
+
+test('a short body in memory is coded at once, without room, with the headers of its response', async () => {
+  const room = new CodingRoom()
+  const short = text.slice(0, 30_000)
+  const init = { status: 201, headers: { 'content-type': 'application/json', etag: '"a"', 'set-cookie': 'a=b' } }
+  for (const whole of [short, new TextEncoder().encode(short)])
+    for (let i = 0; i < 200; i++) {
+      const coded = encoded(room, asked(), new WholeResponse(whole, init))
+      expect([coded.status, coded.headers.get('etag'), coded.headers.get('set-cookie')]).toEqual([
+        201,
+        '"a-gzip"',
+        'a=b',
+      ])
+      expect([codingOf(coded), coded.headers.get('vary')]).toEqual(['gzip', 'Accept-Encoding'])
+      if (i === 0) expect(gunzipSync(await coded.bytes()).toString()).toBe(short)
+    }
+  expect(room.isFull).toBe(false)
+  expect(codingOf(encoded(room, asked(), new WholeResponse(text.slice(0, 1000), init)))).toBeNull()
+  const long = encoded(room, asked(), new WholeResponse(text, init))
+  expect(gunzipSync(await long.bytes()).toString()).toBe(text)
 })

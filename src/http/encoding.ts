@@ -4,14 +4,31 @@ import { constants, createBrotliCompress, createDeflate, createGzip } from 'node
 
 /** A response shorter than this is sent as it is: coding it costs more than it saves. */
 export const MIN_CODED_BYTES = 1024
+/**
+ * A body in memory that is not longer is coded at once, on this thread. That takes a fifth of the processor time of a
+ * coder that streams, and less of this thread's: a stream passes through four queues. Level 1 of libdeflate makes the
+ * body as short as level 4 of zlib, within 3 %.
+ */
+const MAX_CODED_AT_ONCE = 32 * 1024
+const AT_ONCE = { level: 1, library: 'libdeflate' } as const
 const BROTLI_QUALITY = 4
 const ZLIB_LEVEL = 4
 
 /** In order of preference among codings to which the client gives equal weight. */
 const coders: Record<string, () => Transform> = {
-  br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
   gzip: () => createGzip({ level: ZLIB_LEVEL }),
+  br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
   deflate: () => createDeflate({ level: ZLIB_LEVEL }),
+}
+
+/** A response whose body is in memory. */
+export class WholeResponse extends Response {
+  constructor(
+    readonly whole: string | Uint8Array,
+    init: ResponseInit,
+  ) {
+    super(whole as ConstructorParameters<typeof Response>[0], init)
+  }
 }
 
 const compressible = /^text\/|^application\/(?:json|javascript|xml|vnd\.ipld\.car)|^application\/[\w.+-]+\+json/
@@ -68,18 +85,21 @@ export function encoded(room: CodingRoom, request: Request, response: Response):
     !compressible.test(headers.get('content-type') ?? '')
   )
     return response
-  const length = headers.get('content-length')
+  const whole = response instanceof WholeResponse ? response.whole : null
+  const length = whole?.length ?? headers.get('content-length')
   if (length !== null && Number(length) < MIN_CODED_BYTES) return response
   headers.append('Vary', 'Accept-Encoding')
   const coding = chosenCoding(request.headers.get('accept-encoding'))
-  if (coding === null || room.isFull) return response
+  if (coding === null) return response
+  if (coding === 'gzip' && whole !== null && whole.length <= MAX_CODED_AT_ONCE) {
+    describeCoded(headers, coding)
+    return new Response(Bun.gzipSync(whole as Uint8Array<ArrayBuffer>, AT_ONCE), { status, headers })
+  }
+  if (room.isFull) return response
   // Read `body` only when it is needed: reading it turns bytes into a stream, and the kernel no longer sends a file.
   const { body } = response
   if (body === null) return response
-  headers.set('Content-Encoding', coding)
-  const etag = headers.get('etag')
-  if (etag !== null) headers.set('ETag', codedEtag(etag, coding))
-  headers.delete('Content-Length')
+  describeCoded(headers, coding)
   // The body is not sent: a coder of it would not end.
   if (request.method === 'HEAD') {
     // A source that has failed has nothing to end.
@@ -92,6 +112,13 @@ export function encoded(room: CodingRoom, request: Request, response: Response):
   source.on('error', (error) => coder.destroy(error))
   coder.on('close', () => source.destroy())
   return new Response(Readable.toWeb(source.pipe(coder)) as ReadableStream, { status, headers })
+}
+
+function describeCoded(headers: Headers, coding: string): void {
+  headers.set('Content-Encoding', coding)
+  const etag = headers.get('etag')
+  if (etag !== null) headers.set('ETag', codedEtag(etag, coding))
+  headers.delete('Content-Length')
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { Config } from '../platform/configuration/config.ts'
 import { languageNames, languages, type Language } from '../protocol/languages.ts'
+import { WholeResponse } from './encoding.ts'
 import type { Exchange } from './endpoint.ts'
 import { html, htmlIn, type Html, type Wording } from './html.ts'
 import { layoutTexts } from './layout-texts.ts'
@@ -75,7 +76,7 @@ function response(
   text: string,
 ): Response {
   const rules = policy(origin || "'self'")
-  return new Response(text, {
+  return new WholeResponse(text, {
     status,
     headers: {
       'Content-Type': 'text/html; charset=utf-8',

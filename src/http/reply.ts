@@ -1,7 +1,7 @@
 /** Turns what a handler returns or throws into the response on the wire. */
 import { DAY_SECS } from '../base/durations.ts'
 import { JsonText } from './endpoint.ts'
-import { CodingRoom, encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
+import { CodingRoom, encoded, knownTag, MIN_CODED_BYTES, WholeResponse } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
@@ -116,7 +116,7 @@ function retryAt({ method, url }: Request, path: string, { status }: Refusal): s
 
 /** Sets headers on the finished response: headers that are set before would be copied twice. */
 function textual(exchange: RequestExchange, status: number, contentType: string, text: string): Response {
-  const response = new Response(text, { status, headers: headersOf(exchange, status) })
+  const response = new WholeResponse(text, { status, headers: headersOf(exchange, status) })
   response.headers.set('Content-Type', contentType)
   if (text.length < MIN_CODED_BYTES) return response
   const { request } = exchange

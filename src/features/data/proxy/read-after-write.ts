@@ -5,6 +5,7 @@
  *
  * If there is nothing to add, or adding fails, the client gets the response of the AppView unchanged.
  */
+import { WholeResponse } from '../../../http/encoding.ts'
 import type { XrpcCall } from '../../../http/endpoint.ts'
 import { Refusal, upstreamFailure } from '../../../http/errors.ts'
 import { parseTid, recordUri, recordUriParts, type Tid } from '../../../protocol/identifiers.ts'
@@ -107,7 +108,7 @@ function mungedResponse(
     oldestAt === null ? {} : { [LAG_HEADER]: String(Math.max(0, ctx.clock.now() - oldestAt)) }
   const text = JSON.stringify(output)
   const own = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': String(Buffer.byteLength(text)) }
-  return new Response(text, { headers: { ...headers, ...lag, ...own } })
+  return new WholeResponse(text, { headers: { ...headers, ...lag, ...own } })
 }
 
 async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {

@@ -1,4 +1,5 @@
 /** Sends archives: short ones whole, longer ones from a queue, at the speed of the client. */
+import { WholeResponse } from '../../../http/encoding.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { perContext } from '../../../platform/context.ts'
 import { SpillQueue, SpillRoom } from '../../../platform/files/spill-queue.ts'
@@ -105,5 +106,7 @@ export class OutgoingCar {
 }
 
 /** Returns a response with the headers of an archive. */
-export const carResponse = (body: Uint8Array | ReadableStream<Uint8Array> | null): Response =>
-  new Response(body as ConstructorParameters<typeof Response>[0], { headers: { 'Content-Type': CAR_TYPE } })
+export function carResponse(body: Uint8Array | ReadableStream<Uint8Array> | null): Response {
+  const init = { headers: { 'Content-Type': CAR_TYPE } }
+  return body instanceof Uint8Array ? new WholeResponse(body, init) : new Response(body, init)
+}
