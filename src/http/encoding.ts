@@ -10,7 +10,7 @@ export const MIN_CODED_BYTES = 1024
  * body as short as level 4 of zlib, within 3 %.
  */
 const MAX_CODED_AT_ONCE = 32 * 1024
-const AT_ONCE = { level: 1, library: 'libdeflate' } as const
+const atOnce = { level: 1, library: 'libdeflate' } as const
 const BROTLI_QUALITY = 4
 const ZLIB_LEVEL = 4
 
@@ -93,7 +93,7 @@ export function encoded(room: CodingRoom, request: Request, response: Response):
   if (coding === null) return response
   if (coding === 'gzip' && whole !== null && whole.length <= MAX_CODED_AT_ONCE) {
     describeCoded(headers, coding)
-    return new Response(Bun.gzipSync(whole as Uint8Array<ArrayBuffer>, AT_ONCE), { status, headers })
+    return new Response(Bun.gzipSync(whole as Uint8Array<ArrayBuffer>, atOnce), { status, headers })
   }
   if (room.isFull) return response
   // Read `body` only when it is needed: reading it turns bytes into a stream, and the kernel no longer sends a file.
