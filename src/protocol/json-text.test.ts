@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import fixtures from '../../tests/vectors/interop/data-model/data-model-fixtures.json'
 import valid from '../../tests/vectors/interop/data-model/data-model-valid.json'
 import { decode, encode, type Data } from './cbor.ts'
@@ -50,6 +50,17 @@ test('a large block leaves nothing behind in the next one', () => {
   const large = 'x'.repeat(300_000)
   expect(JSON.parse(jsonText(encode({ é: large })))).toEqual({ é: large })
   expect(jsonText(encode([1]))).toBe('[1]')
+})
+
+test('the runtime is not asked for each character that needs an escape', () => {
+  const escaped = ['\n'.repeat(200), '"\u0001'.repeat(50_000), 'é\\💩'.repeat(1000)]
+  const block = encode(escaped)
+  const asked = spyOn(JSON, 'stringify')
+  const text = jsonText(block)
+  const calls = asked.mock.calls.length
+  asked.mockRestore()
+  expect(calls).toBeLessThanOrEqual(escaped.length)
+  expect(text).toBe(JSON.stringify(escaped))
 })
 
 test('what is no whole value is refused', () => {

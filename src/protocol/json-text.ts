@@ -10,6 +10,8 @@ import { Malformed } from './malformed.ts'
 const INITIAL_BYTES = 64 * 1024
 const KEPT_BYTES = 1024 * 1024
 
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
 let out = Buffer.allocUnsafe(INITIAL_BYTES)
 let end = 0
 let source: Uint8Array = new Uint8Array(0)
@@ -44,6 +46,7 @@ function write(text: string): void {
 }
 
 const [quote, comma, colon, backslash] = Buffer.from('",:\\') as unknown as [number, number, number, number]
+const [zero] = Buffer.from('0') as unknown as [number]
 const [openList, closeList, openMap, closeMap] = Buffer.from('[]{}') as unknown as [number, number, number, number]
 
 function writeByte(byte: number): void {
@@ -53,7 +56,7 @@ function writeByte(byte: number): void {
 
 /** By the three bits that say what a value is. */
 const writers: readonly ((argument: number) => void)[] = [
-  (number) => write(String(number)),
+  writeNumber,
   (number) => write(String(-1 - number)),
   writeBytes,
   writeText,
@@ -84,14 +87,27 @@ function skip(length: number): number {
   return start
 }
 
+function writeNumber(number: number): void {
+  if (number < 10) writeByte(zero + number)
+  else write(String(number))
+}
+
 function writeBytes(length: number): void {
   write(`{"$bytes":"${unpaddedBase64(source.subarray(skip(length), at))}"}`)
 }
 
 const MAX_ESCAPE_BYTES = 6 // \u001f
+/** What stands for a byte that JSON does not have as it is. */
+const escapes: readonly Uint8Array[] = Array.from({ length: backslash + 1 }, (_, byte) =>
+  Buffer.from(JSON.stringify(String.fromCharCode(byte)).slice(1, -1)),
+)
+
+/** Of a longer text, the runtime escapes the characters: one by one, a megabyte of them would take 200 ms. */
+const MAX_LOOP_BYTES = 256
 
 function writeText(length: number): void {
   const start = skip(length)
+  if (length > MAX_LOOP_BYTES) return writeLongText(start, at)
   reserve(length * MAX_ESCAPE_BYTES + 2)
   // Local variables for the loop: making a view of the text would cost more than copying its bytes.
   const from = source
@@ -101,10 +117,17 @@ function writeText(length: number): void {
   for (let i = start; i < at; i++) {
     const byte = from[i] as number
     if (byte >= 0x20 && byte !== quote && byte !== backslash) target[to++] = byte
-    else to += target.write(JSON.stringify(String.fromCharCode(byte)).slice(1, -1), to)
+    else for (const escaped of escapes[byte] as Uint8Array) target[to++] = escaped
   }
   target[to++] = quote
   end = to
+}
+
+function writeLongText(start: number, after: number): void {
+  const text = JSON.stringify(utf8.decode(source.subarray(start, after)))
+  const length = Buffer.byteLength(text)
+  reserve(length)
+  end += out.write(text, end, length)
 }
 
 function writeList(length: number): void {
