@@ -14,8 +14,9 @@ import { useWorld } from '../../support/world.ts'
 /** Alice's repository as the AppView knows it. */
 let knownRev: string
 
-const { pds, appview } = useWorld({
+const { pds, appview, other } = useWorld({
   appview: true,
+  other: true,
   config: ({ appview }) => ({
     appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview', cdnUrl: 'https://cdn.test' },
   }),
@@ -333,6 +334,14 @@ test('a quoted post that is not there is shown as missing, with the media beside
   })
 })
 
+test('a quoted post of more than 64 KiB is not shown, nor what quotes it', async () => {
+  const large = view(bob, 'large', hour(-1), { filler: 'x'.repeat(64 * 1024) })
+  appview.answer('app.bsky.feed.getPosts', () => Response.json({ posts: [large] }))
+  says('app.bsky.feed.getTimeline', { feed: [] })
+  await post('quoting', { embed: { $type: 'app.bsky.embed.record', record: quoted() } })
+  expect(await alice.call('app.bsky.feed.getTimeline')).toMatchObject({ status: 200, body: { feed: [] } })
+})
+
 test('a video is left out until it was processed', async () => {
   expect(await embedOf({ $type: 'app.bsky.embed.video', video })).toBeUndefined()
   expect(video.mimeType).toBe('video/mp4')
@@ -367,6 +376,15 @@ test('a new reply stands under its parent', async () => {
 
   says('app.bsky.feed.getPostThread', { thread: threadOf(middle) })
   expect(shape((await getThread(middle.uri)).body.thread)).toEqual(['middle', ['to the middle']])
+})
+
+test('a new reply is added once, however many places a response has for it', async () => {
+  const root = view(bob, 'root', hour(-3))
+  const middle = view(bob, 'middle', hour(-2))
+  await post('fresh', { reply: { root: reference(root), parent: reference(middle) } })
+  says('app.bsky.feed.getPostThread', { thread: threadOf(root, { replies: Array(50).fill(threadOf(middle)) }) })
+  const { body } = await getThread(root.uri)
+  expect(body.thread.replies.map(({ replies = [] }: any) => replies.length)).toEqual([1, ...Array(49).fill(0)])
 })
 
 const notFound = (headers: Record<string, string> = {}) =>
@@ -546,6 +564,39 @@ test('an answer that is too long to be read here passes as it is, to its last by
   expect(Buffer.compare(await (await raw({ 'accept-encoding': 'identity' })).bytes(), noise)).toBe(0)
   answers(long.slice(0, 1_900_000) + ' '.repeat(2), headers)
   expect((await (await raw({ 'accept-encoding': 'identity' })).text()).length).toBe(1_900_002)
+})
+
+test('of a service that the caller chose, less is read', async () => {
+  other.services['bsky_appview'] = other.url
+  const headers = { 'atproto-proxy': `${other.did}#bsky_appview` }
+  await post('fresh')
+  for (const [kib, added] of [
+    [500, 1],
+    [520, 0],
+  ] as const) {
+    const body = { feed: [], filler: 'x'.repeat(kib * 1024) }
+    other.answer('app.bsky.feed.getTimeline', () => Response.json(body, { headers: { 'atproto-repo-rev': knownRev } }))
+    says('app.bsky.feed.getTimeline', body)
+    const lengths = [
+      await alice.call('app.bsky.feed.getTimeline', { headers }),
+      await alice.call('app.bsky.feed.getTimeline'),
+    ]
+    expect(lengths.map((answer) => answer.body.feed.length)).toEqual([added, 1])
+  }
+})
+
+test('nothing is added to longer lists than a request can ask for', async () => {
+  await write('app.bsky.actor.profile', { displayName: 'Alice' }, 'self')
+  await post('fresh')
+  const items = Array.from({ length: 101 }, (_, i) => ({ post: view(alice, `old${i}`, hour(-1)) }))
+  for (const nsid of ['getTimeline', 'getAuthorFeed', 'getActorLikes']) {
+    says(`app.bsky.feed.${nsid}`, { feed: items })
+    const { body } = await alice.call(`app.bsky.feed.${nsid}?actor=${alice.did}`)
+    expect(body.feed).toEqual(items)
+  }
+  const profiles = Array<object>(26).fill(author(alice))
+  says('app.bsky.actor.getProfiles', { profiles })
+  expect((await alice.call(`app.bsky.actor.getProfiles?actors=${alice.did}`)).body).toEqual({ profiles })
 })
 
 test('an own post that is unusually large is left to the AppView', async () => {

@@ -1,6 +1,6 @@
 /**
  * Adds the caller's new profile and posts to responses of an AppView that lags behind. Each function returns a new
- * value.
+ * value, or null to leave the response as it is.
  */
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { LexDefs, LexMethods } from '../../../protocol/lexicons/generated/types.ts'
@@ -16,27 +16,40 @@ export type Munge<N extends keyof LexMethods> = (
   output: Output<N>,
   changes: LocalChanges,
   params: Params<N>,
-) => Output<N> | Promise<Output<N>>
+) => Output<N> | null | Promise<Output<N> | null>
+
+/**
+ * Most profiles and most items that a request can ask for, by the lexicons. Longer lists are left as they are: each
+ * entry would get a profile, which may be many times as long.
+ */
+const MAX_PROFILES = 25
+const MAX_ITEMS = 100
 
 export const mungeProfile: Munge<'app.bsky.actor.getProfile'> = (viewer, output, { profile }) =>
   profile && output.did === viewer.author.did ? withDetailedProfile(viewer, output, profile) : output
 
-export const mungeProfiles: Munge<'app.bsky.actor.getProfiles'> = (viewer, { profiles, ...rest }, { profile }) => ({
-  ...rest,
-  profiles: profiles.map((view) =>
-    profile && view.did === viewer.author.did ? withDetailedProfile(viewer, view, profile) : view,
-  ),
-})
+export const mungeProfiles: Munge<'app.bsky.actor.getProfiles'> = (viewer, { profiles, ...rest }, { profile }) =>
+  profiles.length > MAX_PROFILES
+    ? null
+    : {
+        ...rest,
+        profiles: profiles.map((view) =>
+          profile && view.did === viewer.author.did ? withDetailedProfile(viewer, view, profile) : view,
+        ),
+      }
 
 export const mungeTimeline: Munge<'app.bsky.feed.getTimeline'> = async (
   viewer,
   { feed, ...rest },
   { posts },
   { cursor },
-) => ({
-  ...rest,
-  feed: await withNewPosts(viewer, feed, posts, cursor === undefined),
-})
+) =>
+  feed.length > MAX_ITEMS
+    ? null
+    : {
+        ...rest,
+        feed: await withNewPosts(viewer, feed, posts, cursor === undefined),
+      }
 
 export const mungeAuthorFeed: Munge<'app.bsky.feed.getAuthorFeed'> = async (
   viewer,
@@ -44,6 +57,7 @@ export const mungeAuthorFeed: Munge<'app.bsky.feed.getAuthorFeed'> = async (
   changes,
   { cursor, filter },
 ) => {
+  if (output.feed.length > MAX_ITEMS) return null
   if (!isOwnFeed(viewer, output.feed)) return output
   const belongs = feedFilters[filter] ?? (() => true)
   const posts = changes.posts.filter(({ record }) => belongs(record, viewer.author.did))
@@ -69,10 +83,8 @@ const feedFilters: Record<string, (post: Post, did: Did) => boolean> = {
   posts_with_video: hasVideo,
 }
 
-export const mungeActorLikes: Munge<'app.bsky.feed.getActorLikes'> = (viewer, { feed, ...rest }, changes) => ({
-  ...rest,
-  feed: withOwnProfile(viewer, feed, changes),
-})
+export const mungeActorLikes: Munge<'app.bsky.feed.getActorLikes'> = (viewer, { feed, ...rest }, changes) =>
+  feed.length > MAX_ITEMS ? null : { ...rest, feed: withOwnProfile(viewer, feed, changes) }
 
 /** Whether the feed is the author's own. Its first item is then a post or a repost by the author. */
 function isOwnFeed({ author }: Viewer, [first]: readonly FeedItem[]): boolean {

@@ -30,8 +30,8 @@ const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
 const HEADERS_TIMEOUT_MILLIS = 10_000
 const BODY_TIMEOUT_MILLIS = 30_000
 const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
-/** Of a response that is parsed here. */
-const MAX_ASKED_BYTES = 2 * 1024 ** 2
+/** Of a response that is parsed here, from a service that the caller chose. */
+const MAX_ASKED_BYTES = 512 * 1024
 
 export interface Forwarding {
   service: ServiceName
@@ -73,9 +73,12 @@ export async function forward(call: Exchange, forwarding: Forwarding): Promise<R
  * Send a query of our own and return the JSON of the response. Throws the other service's error as a `Refusal`, and
  * `UpstreamFailure` if the response is not JSON, too long or cut off. Otherwise throws as `ask` does.
  */
-export async function askJson(call: Exchange, forwarding: Forwarding & { path: string }): Promise<unknown> {
+export async function askJson(
+  call: Exchange,
+  { maxBytes = MAX_ASKED_BYTES, ...forwarding }: Forwarding & { path: string; maxBytes?: number },
+): Promise<unknown> {
   const response = await forward(call, { ...forwarding, acceptEncoding: 'identity' })
-  const value = await readJson(response, MAX_ASKED_BYTES)
+  const value = await readJson(response, maxBytes)
   if (value === undefined) throw upstreamFailure()
   return value
 }

@@ -20,6 +20,7 @@ import { ask, askJson } from './proxy.ts'
 import type { RpcCaller } from './rpc-guard.ts'
 import { mungeThread, threadAround } from './thread-munging.ts'
 import { isJson, parseJson, passedOn, picked, readUpTo, relayed } from './upstream-reply.ts'
+import { isConfigured } from './upstream-services.ts'
 
 export type MungedMethod =
   | 'app.bsky.actor.getProfile'
@@ -35,10 +36,12 @@ const REV_HEADER = 'atproto-repo-rev'
 const LAG_HEADER = 'Atproto-Upstream-Lag'
 
 /**
- * Longer responses are passed on unchanged: parsing 10 MiB takes 200 ms, and the caller chooses the service. Large
- * threads and timelines have one MiB.
+ * Longer responses are passed on unchanged: parsing, checking and writing one MiB takes up to 50 ms. Large threads and
+ * timelines have that. Of a service that the caller chose, which may send whatever takes longest, less is read.
  */
-const MAX_MUNGED_BYTES = 2 * 1024 ** 2
+const maxMungedBytes = { configured: 2 * 1024 ** 2, chosen: 512 * 1024 }
+/** Of what the service says about a record that a new post quotes. There may be as many as new posts. */
+const MAX_QUOTED_BYTES = 64 * 1024
 
 /** Headers that remain correct when the response body is changed. */
 const keptHeaders = ['content-language', 'atproto-content-labelers']
@@ -60,22 +63,23 @@ export async function readAfterWrite<N extends MungedMethod>(
   if (response.status >= 400 || rev === null || !isJson(response)) return relayed(request, response)
   const changes = await changesSince(ctx, caller.did, rev)
   if (changes === null) return relayed(request, response)
-  const bytes = await readUpTo(response, MAX_MUNGED_BYTES)
+  const maxBytes = maxMungedBytes[isConfigured(ctx.config, caller.service) ? 'configured' : 'chosen']
+  const bytes = await readUpTo(response, maxBytes)
   if (bytes === null) throw upstreamFailure()
-  if (!(bytes instanceof Uint8Array)) return passedOn(response, bytes)
+  if (!(bytes instanceof Uint8Array) || bytes.length > maxBytes) return passedOn(response, bytes)
   const munged = await mungedOutput(
     call,
     nsid,
     munge,
     changes,
-    parseJson(bytes, response.headers.get('content-encoding'), MAX_MUNGED_BYTES),
+    parseJson(bytes, response.headers.get('content-encoding'), maxBytes),
   )
   if (isRecorded(caller)) await call.revalidate(ctx.db)
   if (munged === null) return passedOn(response, bytes)
   return mungedResponse(call, munged, changes, picked(response.headers, keptHeaders))
 }
 
-/** Returns null if the response does not match the lexicon, or if adding to it fails. */
+/** Returns null if the response does not match the lexicon, if nothing is to be added, or if that fails. */
 async function mungedOutput<N extends MungedMethod>(
   call: Call<N>,
   nsid: N,
@@ -117,7 +121,13 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
     author: await localAuthor(ctx, caller.did),
     cdnUrl: ctx.config.appview.cdnUrl,
     ask: (lxm, params) =>
-      askJson(call, { service: caller.service, caller, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
+      askJson(call, {
+        service: caller.service,
+        caller,
+        lxm,
+        path: `/xrpc/${lxm}?${new URLSearchParams(params)}`,
+        ...(lxm !== call.nsid && { maxBytes: MAX_QUOTED_BYTES }),
+      }),
   }
 }
 

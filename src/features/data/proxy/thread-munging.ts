@@ -22,29 +22,43 @@ const threadPost = async (viewer: Viewer, post: LocalPost): Promise<ThreadPost> 
 export const mungeThread: Munge<GetPostThread> = async (viewer, output, { posts }) =>
   isThreadPost(output.thread) ? { ...output, thread: await withReplies(viewer, output.thread, posts) } : output
 
+/**
+ * Returns the thread with each new reply under its parent, at any depth, the newest first. A reply that is present
+ * already is not repeated. One that has several places, which no thread of an AppView has, gets the first of them: a
+ * response is not made many times as long.
+ */
 async function withReplies(viewer: Viewer, thread: ThreadPost, posts: readonly LocalPost[]): Promise<ThreadPost> {
   const root = replyOf(thread.post.record)?.root.uri ?? thread.post.uri
-  let munged = thread
-  for (const post of posts) {
-    if (post.record.reply?.root.uri === root) munged = await withReply(viewer, munged, post)
+  const replies = posts.filter(({ record }) => record.reply?.root.uri === root)
+  if (replies.length === 0) return thread
+  const present = new Set<string>()
+  collectUris(thread, present)
+  const unplaced = new Map<string, ThreadPost[]>()
+  for (const reply of replies) {
+    const parent = reply.record.reply!.parent.uri
+    if (!present.has(parent) || present.has(reply.uri)) continue
+    present.add(reply.uri)
+    unplaced.set(parent, [await threadPost(viewer, reply), ...(unplaced.get(parent) ?? [])])
   }
-  return munged
+  return placed(thread, unplaced)
 }
 
 const replyOf = (record: object) => (record as Partial<Post>).reply
 
-/** Insert a reply under its parent, at any depth of the tree. A reply that is present already is not repeated. */
-async function withReply(viewer: Viewer, node: ThreadPost, post: LocalPost): Promise<ThreadPost> {
-  const replies = node.replies ?? []
-  if (post.record.reply?.parent.uri === node.post.uri) {
-    if (replies.some((reply) => isThreadPost(reply) && reply.post.uri === post.uri)) return node
-    return { ...node, replies: [await threadPost(viewer, post), ...replies] }
-  }
-  if (replies.length === 0) return node
-  return {
-    ...node,
-    replies: await Promise.all(replies.map((reply) => (isThreadPost(reply) ? withReply(viewer, reply, post) : reply))),
-  }
+function collectUris({ post, replies = [] }: ThreadPost, found: Set<string>): void {
+  found.add(post.uri)
+  for (const reply of replies) if (isThreadPost(reply)) collectUris(reply, found)
+}
+
+/** Takes from `unplaced`, by the URIs of their parents, what belongs under this node. */
+function placed(node: ThreadPost, unplaced: Map<string, ThreadPost[]>): ThreadPost {
+  if (unplaced.size === 0) return node
+  const own = unplaced.get(node.post.uri) ?? []
+  unplaced.delete(node.post.uri)
+  const replies = [...own, ...(node.replies ?? [])]
+  return replies.length === 0
+    ? node
+    : { ...node, replies: replies.map((reply) => (isThreadPost(reply) ? placed(reply, unplaced) : reply)) }
 }
 
 /**
