@@ -32,8 +32,8 @@ export interface Service {
    * the peer is refused.
    */
   admits(source: string): boolean
-  /** Asked for each stream, and for each piece of a request. False: the connection is closed. */
-  affords(work: { streams: number; bytes: number }): boolean
+  /** Asked for each stream, and for each piece of a request of `source`. False: the connection is closed. */
+  affords(source: string, work: { streams: number; bytes: number }): boolean
   answer(request: Uint8Array): Uint8Array
   /** Called with the end of each attempt to connect, and with that of each stream. */
   count(what: 'connection' | 'stream', outcome: Outcome): void
@@ -60,31 +60,30 @@ export class Listener {
   async #take(incoming: Incoming): Promise<void> {
     const { service } = this
     this.#handshakes++
-    const connection = await this.#admitted(incoming)
+    const admitted = await this.#admitted(incoming)
       .catch(() => {
         // The peer gave up, or offered only protocols that are not served.
         service.count('connection', 'failed')
         return null
       })
       .finally(() => this.#handshakes--)
-    if (connection === null) return
+    if (admitted === null) return
     service.count('connection', 'served')
-    const served = new ServedConnection(connection, this)
+    const served = new ServedConnection(admitted, this)
     this.#connections.add(served)
     await served.run()
     this.#connections.delete(served)
   }
 
   /** Returns null if the peer was refused. */
-  async #admitted(incoming: Incoming): Promise<Connection | null> {
+  async #admitted(incoming: Incoming): Promise<Admitted | null> {
     const { handshakeMillis } = this.service
     const { addr, kind } = await incoming.remoteAddr()
-    if (this.service.admits(addr === undefined ? kind : withoutPort(addr)) && this.#hasRoom()) {
+    const source = addr === undefined ? kind : withoutPort(addr)
+    if (this.service.admits(source) && this.#hasRoom()) {
       const accepting = incoming.accept()
-      return connectedWithin(
-        handshakeMillis,
-        accepting.then((handshake) => handshake.connect()),
-      )
+      const connecting = accepting.then((handshake) => handshake.connect())
+      return { connection: await connectedWithin(handshakeMillis, connecting), source }
     }
     this.service.count('connection', 'refused')
     await incoming.refuse().catch(isOver)
@@ -111,15 +110,22 @@ export class Listener {
   }
 }
 
+interface Admitted {
+  connection: Connection
+  source: string
+}
+
 class ServedConnection {
   readonly #connection: Connection
+  readonly #source: string
   readonly #listener: Listener
   #streams = 0
   /** Streams that are past their deadline. One on which a read is waiting can be neither stopped nor forgotten. */
   #late = 0
 
-  constructor(connection: Connection, listener: Listener) {
+  constructor({ connection, source }: Admitted, listener: Listener) {
     this.#connection = connection
+    this.#source = source
     this.#listener = listener
   }
 
@@ -140,7 +146,7 @@ class ServedConnection {
       void stray.then(() => this.close(), isOver)
       for (;;) {
         const stream = await connection.acceptBi()
-        if (service.affords({ streams: 1, bytes: 0 })) void this.#serve(stream)
+        if (service.affords(this.#source, { streams: 1, bytes: 0 })) void this.#serve(stream)
         else this.close()
       }
     } catch {
@@ -182,7 +188,7 @@ class ServedConnection {
         const piece = await recv.read(READ_BYTES)
         if (isLate) return 'late'
         if (piece.length === 0) break
-        if (!service.affords({ streams: 0, bytes: piece.length })) this.close()
+        if (!service.affords(this.#source, { streams: 0, bytes: piece.length })) this.close()
         if (request.length + piece.length > service.maxRequestBytes || !request.add(piece)) return 'refused'
       }
       isComplete = true

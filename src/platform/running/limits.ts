@@ -165,7 +165,7 @@ const rules = {
   irohConnection: [{ windowSecs: 10, points: () => 60, isLocal: true }],
   irohConnectionTotal: [{ windowSecs: 10, points: () => 200, ofRest: 1, isLocal: true }],
   // Bytes that all peers together may have echoed; 8 MiB take half a second of processor time.
-  irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2, isLocal: true }],
+  irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2, ofRest: 1, isLocal: true }],
   // Each signs in at another server, with a password that may be a guess.
   planMove: [
     { windowSecs: MINUTES_5, points: () => 10 },

@@ -171,8 +171,8 @@ async function servedBefore(connection: Awaited<ReturnType<Echo['dial']>>, bytes
 }
 
 test.each([
-  ['of the greatest length', 64 * 1024, Math.floor((8 * 1024 * 1024) / (68 * 1024))],
-  ['without any bytes', 0, (8 * 1024 * 1024) / 4096],
+  ['of the greatest length', 64 * 1024, Math.floor((4 * 1024 * 1024) / (68 * 1024))],
+  ['without any bytes', 0, (4 * 1024 * 1024) / 4096],
 ])('whoever asks for ever more echoes %s is disconnected, and may come back later', async (_, length, expected) => {
   const server = await addressOf(pds)
   pds.clock.advance({ secs: 20 })
@@ -181,6 +181,20 @@ test.each([
   expect(await greedy.closed()).toBe('closed by peer: 0')
   pds.clock.advance({ secs: 20 })
   expect(await isServed(await peer.dial(server, ECHO))).toBe(true)
+})
+
+test('whoever asks for ever more echoes leaves some for other networks', () => {
+  pds.clock.advance({ secs: 20 })
+  const { affords } = livenessEcho(pds.ctx, emptyTally())
+  const longest = { streams: 1, bytes: 64 * 1024 }
+  for (let asked = 0; asked < 200; asked++) affords('192.0.2.1', longest)
+  expect(affords('192.0.2.1', longest)).toBe(false)
+  expect(['198.51.100.7', '203.0.113.7', '2001:db8:7::1'].map((source) => affords(source, longest))).toEqual([
+    true,
+    true,
+    true,
+  ])
+  pds.clock.advance({ secs: 20 })
 })
 
 test('stopping does not wait for peers, whatever they have open', async () => {

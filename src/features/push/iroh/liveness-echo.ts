@@ -47,8 +47,10 @@ export function livenessEcho({ limits, metrics }: Pick<Context, 'limits' | 'metr
       const ofAll = { name: 'irohConnectionTotal', key: 'all', from: client } as const
       return limits.charge(...chargesOf(client, 'irohConnection'), ofAll)?.allowed ?? true
     },
-    affords: ({ streams, bytes }) =>
-      limits.charge({ name: 'irohEchoTotal', key: 'all', cost: streams * STREAM_COST_BYTES + bytes })?.allowed ?? true,
+    affords(source, { streams, bytes }) {
+      const cost = streams * STREAM_COST_BYTES + bytes
+      return limits.charge({ name: 'irohEchoTotal', key: 'all', cost, from: clientOf(source) })?.allowed ?? true
+    },
     answer: (request) => request,
     count(what, outcome) {
       tally[`${what}s`][outcome]++
