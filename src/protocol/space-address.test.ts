@@ -1,9 +1,16 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { mutated } from '../../tests/support/mutations.ts'
 import { Random } from '../../tests/support/random.ts'
 import { isSpaceRecord, spaceAuthority } from '../../tests/support/space-oracle.ts'
 import { parseAtUri, type Did, type Nsid, type RecordKey } from './identifiers.ts'
-import { isSpaceAddress, parseSpaceRecordUri, parseSpaceUri, spaceRecordUri, spaceUri } from './space-address.ts'
+import {
+  hasAddressInSpace,
+  isSpaceAddress,
+  parseSpaceRecordUri,
+  parseSpaceUri,
+  spaceRecordUri,
+  spaceUri,
+} from './space-address.ts'
 
 const authority = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
 const author = 'did:web:bob.example.com' as Did
@@ -68,4 +75,37 @@ test('a second reader accepts and refuses the same of 10,000 changed addresses',
     if (isSpaceAddress(text)) accepted++
   }
   expect(accepted).toBeGreaterThan(1000)
+})
+
+const escaped = (text: string) =>
+  [...text].map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+
+test.each([
+  [space, true],
+  [record, true],
+  ['ATS://x/Space', true],
+  ['at:///space?x', true],
+  [' \\n\\u00a0\u3000at:\\/\\/x\\u002fspace#', true],
+  [escaped(space), true],
+  [`a \\"${space}\\"`, true],
+  [`${escaped('"')}${space}`, true],
+  [`\\\\ ${space}`, false],
+  [`x${space}`, false],
+  ['at://x/y/space', false],
+  ['at://x/spaces', false],
+  ['at://x\\"/space', false],
+  ['at:/\\x/space', false],
+  ['\\u00zz', false],
+  ['\\', false],
+])('a JSON text with the string %s names a space: %p', (text, isNamed) => {
+  expect(hasAddressInSpace(`{"a":"${text}"}`)).toBe(isNamed)
+  expect(hasAddressInSpace(`{"\\n":["${text}",1],"${text}":0}`)).toBe(isNamed)
+})
+
+test('the runtime is not asked for each escape of a JSON text', () => {
+  const asked = spyOn(Number, 'parseInt')
+  const isNamed = hasAddressInSpace(`["${escaped(' '.repeat(1000))}at://x/space"]`)
+  const calls = asked.mock.calls.length
+  asked.mockRestore()
+  expect([isNamed, calls]).toEqual([true, 0])
 })

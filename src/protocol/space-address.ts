@@ -76,16 +76,79 @@ export const isInSpace = (text: string): boolean => spacePattern.test(text)
 
 const stringPattern = /"\s*ats?:\/\/[^/"]*\/space["/?#]/i
 
+const [QUOTE, BACKSLASH, SLASH, SPACE, COLON] = [0x22, 0x5c, 0x2f, 0x20, 0x3a]
+const [LETTER_A, LETTER_S, LETTER_U, LETTER_Z] = [0x41, 0x73, 0x75, 0x5a]
+const ESCAPE_DIGITS = 4
+const hexDigits = new Map(
+  [...'0123456789abcdefABCDEF'].map((digit) => [digit.charCodeAt(0), Number.parseInt(digit, 16)]),
+)
+/** What stands for a character after a backslash, as far as it matters here. */
+const shortEscapes = new Map([...'/nrt'].map((letter) => [letter.charCodeAt(0), letter === '/' ? SLASH : SPACE]))
+
+/** What an address begins with, by how much of it has been read. At two places, more than one character may follow. */
+const opening = Buffer.from('at:://*space')
+const [NO_ADDRESS, AFTER_SCHEME, SECURE, SLASHES, AUTHORITY, WHOLE] = [-1, 2, 3, 4, 6, opening.length]
+const furtherBlanks = new Set([
+  0xa0,
+  0x1680,
+  0x2028,
+  0x2029,
+  0x202f,
+  0x205f,
+  0x3000,
+  0xfeff,
+  ...Array.from({ length: 11 }, (_, i) => 0x2000 + i),
+])
+/** After the last of them: another character would make another word. */
+const ends = new Set(Buffer.from('"/?#'))
+
 /**
  * Whether any string in a JSON text, a name of a member included, is such an address. Reads the text itself: of members
- * with one name a parser keeps the last alone, and another parser may keep the first.
+ * with one name a parser keeps the last alone, and another parser may keep the first. A text with escapes is read
+ * character by character: it may consist of nothing else, and replacing a megabyte of them would take 100 ms.
  */
-export const hasAddressInSpace = (json: string): boolean =>
-  stringPattern.test(
-    json.replaceAll(/\\u([0-9a-f]{4})|\\([/nrt])/gi, (_, code: string | undefined, plain: string) =>
-      code === undefined ? (plain === '/' ? '/' : ' ') : String.fromCharCode(Number.parseInt(code, 16)),
-    ),
-  )
+export function hasAddressInSpace(json: string): boolean {
+  if (!json.includes('\\')) return stringPattern.test(json)
+  let read = NO_ADDRESS
+  for (let at = 0; at < json.length; at++) {
+    let code = json.charCodeAt(at)
+    if (code === BACKSLASH) {
+      const letter = json.charCodeAt(at + 1)
+      const isNumber = letter === LETTER_U
+      const escaped = isNumber ? hexAt(json, at + 2) : (shortEscapes.get(letter) ?? -1)
+      if (escaped >= 0) {
+        code = escaped
+        at += isNumber ? 1 + ESCAPE_DIGITS : 1
+      }
+    }
+    if (read === WHOLE && ends.has(code)) return true
+    read = code === QUOTE ? 0 : readOn(read, code)
+  }
+  return false
+}
+
+/** Returns how much of an address has been read with one character more; `NO_ADDRESS` if it is none. */
+function readOn(read: number, code: number): number {
+  if (read === NO_ADDRESS || read === WHOLE) return NO_ADDRESS
+  if (read === AUTHORITY) return code === SLASH ? AUTHORITY + 1 : AUTHORITY
+  if (read === 0 && isBlank(code)) return 0
+  const lower = code >= LETTER_A && code <= LETTER_Z ? code | 0x20 : code
+  if (read === AFTER_SCHEME) return lower === LETTER_S ? SECURE : code === COLON ? SLASHES : NO_ADDRESS
+  return lower === opening[read] ? read + 1 : NO_ADDRESS
+}
+
+const isBlank = (code: number): boolean => code <= SPACE || furtherBlanks.has(code)
+
+/** Returns -1 unless all four are digits. */
+function hexAt(text: string, start: number): number {
+  let value = 0
+  for (let at = start; at < start + ESCAPE_DIGITS; at++) {
+    const digit = hexDigits.get(text.charCodeAt(at))
+    if (digit === undefined) return -1
+    value = value * 16 + digit
+  }
+  return value
+}
 
 const partsOf = (text: string): string[] | null =>
   text.startsWith(SCHEME) && text.length <= MAX_URI_CHARS ? text.slice(SCHEME.length).split('/') : null
