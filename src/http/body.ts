@@ -1,6 +1,6 @@
 /** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
 import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../base/content-codings.ts'
-import { isDeeperThan, MAX_JSON_DEPTH } from '../base/json-depth.ts'
+import { jsonExcess, MAX_JSON_DEPTH, MAX_JSON_PARTS } from '../base/json-depth.ts'
 import { Stalled, steady, uploadPace, type ArrivalPace } from '../base/unstalled.ts'
 import { resumed } from '../platform/running/request-scope.ts'
 import { payloadTooLarge, Refusal } from './errors.ts'
@@ -9,6 +9,11 @@ import { payloadTooLarge, Refusal } from './errors.ts'
 export const DEFAULT_JSON_BYTES = 150 * 1024
 /** Clients of the reference expect this name for JSON and text, and `PayloadTooLarge` for streams. */
 const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request entity too large')
+
+const jsonFaults = {
+  depth: `Nested deeper than ${MAX_JSON_DEPTH} levels`,
+  parts: `More than ${MAX_JSON_PARTS} lists and objects`,
+} as const
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -103,14 +108,14 @@ export class RequestBody {
   }
 
   /**
-   * Returns the parsed body, or undefined if it is empty. Throws `InvalidRequest` if it is nested too deeply or is not
-   * UTF-8, and `SyntaxError` if it is not JSON.
+   * Returns the parsed body, or undefined if it is empty. Throws `InvalidRequest` if it is nested too deeply, has too
+   * many lists and objects or is not UTF-8, and `SyntaxError` if it is not JSON.
    */
   async json(maxBytes: number = DEFAULT_JSON_BYTES): Promise<unknown> {
     const text = await this.text(maxBytes)
     if (text === '') return undefined
-    if (isDeeperThan(text, MAX_JSON_DEPTH))
-      throw new Refusal(400, 'InvalidRequest', `Nested deeper than ${MAX_JSON_DEPTH} levels`)
+    const excess = jsonExcess(text, MAX_JSON_DEPTH, MAX_JSON_PARTS)
+    if (excess !== null) throw new Refusal(400, 'InvalidRequest', jsonFaults[excess])
     try {
       return JSON.parse(text)
     } catch (error) {

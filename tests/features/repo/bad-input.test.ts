@@ -35,6 +35,12 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
   ['a body that is no object', () => '[]', 'InvalidRequest'],
   ['no body', () => '', 'InvalidRequest'],
   [
+    'more than 100,000 lists and objects',
+    () => withRecord(`{"a":[${'[],{},'.repeat(50_000)}0]}`),
+    'InvalidRequest',
+    /^More than 100000 lists and objects$/,
+  ],
+  [
     'invalid UTF-8',
     () =>
       Buffer.concat([Buffer.from(withRecord('{"a":"')).subarray(0, -1), Buffer.from([0xff, 0xfe]), Buffer.from('"}}')]),
