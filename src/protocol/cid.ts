@@ -79,8 +79,12 @@ export function isBlockOf(cid: Uint8Array, block: Uint8Array): boolean {
 }
 
 /** The CID of raw bytes, from their SHA-256 (32 bytes) computed while streaming. */
-export function cidOfBlobDigest(digest: Uint8Array): Cid {
-  const bytes = cidPrefix(codecs.raw)
+export const cidOfBlobDigest = (digest: Uint8Array): Cid => cidOfDigest(codecs.raw, digest)
+/** The same of a block. */
+export const cidOfCborDigest = (digest: Uint8Array): Cid => cidOfDigest(codecs.dagCbor, digest)
+
+function cidOfDigest(codec: Codec, digest: Uint8Array): Cid {
+  const bytes = cidPrefix(codec)
   bytes.set(digest, DIGEST_OFFSET)
   return new Cid(bytes)
 }

@@ -11,7 +11,7 @@ import { readCar, type Block } from './car.ts'
 import { decode, encode, type DataObject } from './cbor.ts'
 import { Cid, cidOfCbor, parseCid } from './cid.ts'
 import type { Tid } from './identifiers.ts'
-import { spaceArchive, type RecordBlocks, type SpaceIndex } from './space-archive.ts'
+import { spaceArchive, SpaceIndex, type RecordBlocks } from './space-archive.ts'
 import type { SpaceCommit } from './space-commit.ts'
 
 const bytes = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
@@ -26,9 +26,16 @@ const commitWith = (sig: string): SpaceCommit => ({
 })
 const ofVectors = commitWith(vectors.commit_ES256K.sig)
 
-async function archiveOf(index: SpaceIndex, records: RecordBlocks | null, commit = ofVectors): Promise<Buffer> {
+async function archiveOf(
+  cids: Readonly<Record<string, Cid>>,
+  records: RecordBlocks | null,
+  { commit = ofVectors, pause = async () => {} } = {},
+): Promise<Buffer> {
+  const index = new SpaceIndex()
+  const paths = Object.keys(cids).toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+  for (const path of paths) index.add(path, cids[path]!)
   const chunks: Uint8Array[] = []
-  for await (const chunk of spaceArchive(commit, index, records)) chunks.push(chunk)
+  for await (const chunk of spaceArchive(commit, index, records, pause)) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
@@ -49,7 +56,7 @@ test('the roots are the commit and the index of the vectors, and nothing follows
     asked.push([...paths])
     return []
   })
-  expect(asked).toEqual([vectors.index_order])
+  expect(asked.flat()).toEqual(vectors.index_order)
   expect(archive).toEqual(await archiveOf(index, null))
   const { roots, blocks } = await blocksOf(archive)
   expect(roots).toEqual([vectors.commit_ES256K.cid, vectors.index_cid])
@@ -59,7 +66,7 @@ test('the roots are the commit and the index of the vectors, and nothing follows
 
 test('the commit of either curve is the first root, by its CID', async () => {
   for (const { sig, cid } of [vectors.commit_ES256, vectors.commit_ES256K])
-    expect((await blocksOf(await archiveOf({}, null, commitWith(sig)))).roots[0]).toBe(cid)
+    expect((await blocksOf(await archiveOf({}, null, { commit: commitWith(sig) }))).roots[0]).toBe(cid)
 })
 
 test('records have the CIDs of the vectors', () => {
@@ -103,4 +110,14 @@ test('records follow in the order of the index, with those that are the same rep
   expect(library.roots.map(String)).toEqual(roots)
   expect(library.blocks.size).toBe(new Set(blocks.map(({ cid }) => String(cid))).size)
   expect(decode(blocks[0]!.bytes) as unknown).toEqual({ ...ofVectors } as unknown as DataObject)
+})
+
+test('a long index is encoded in pieces, and is the same', async () => {
+  const { cid } = recordOf('of all paths')
+  const paths = Array.from({ length: 5500 }, (_, i) => `com.example.note/${i}`)
+  const cids = Object.fromEntries(paths.map((path) => [path, cid]))
+  let pauses = 0
+  const { blocks } = await blocksOf(await archiveOf(cids, null, { pause: async () => void pauses++ }))
+  expect(Buffer.from(blocks[1]!.bytes)).toEqual(Buffer.from(encode(cids)))
+  expect(pauses).toBeGreaterThanOrEqual(6)
 })

@@ -1,10 +1,10 @@
 /** What an account has in spaces, as archives that its key has signed. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Block } from '../../../protocol/car.ts'
-import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
-import { spaceArchive } from '../../../protocol/space-archive.ts'
+import { spaceArchive, SpaceIndex } from '../../../protocol/space-archive.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { signedCommit } from './space-reading.ts'
 import { findSpaceRepo, listSpaceEntries, listSpacesOf, spaceRecordsAt } from './space-store.ts'
@@ -30,7 +30,8 @@ export async function* spaceExports(ctx: Context, reader: Reader, did: Did): Asy
       const repo = (await findSpaceRepo(reader, did, space))!
       // Also while the key is being replaced: an archive is for its owner, and for later.
       const commit = signedCommit(await signingKeyOf(ctx, reader, did), { space, repo: did }, repo)
-      const car = spaceArchive(commit, await indexOf(reader, repo.id), (paths) => blocksAt(reader, repo.id, paths))
+      const index = await indexOf(reader, repo.id)
+      const car = spaceArchive(commit, index, (paths) => blocksAt(reader, repo.id, paths), nextTurn)
       yield { space, rev: repo.rev, records: repo.records, car }
     }
     if (spaces.length < PAGE_SPACES) return
@@ -38,8 +39,8 @@ export async function* spaceExports(ctx: Context, reader: Reader, did: Did): Asy
   }
 }
 
-async function indexOf(reader: Reader, repoId: number): Promise<Record<string, Cid>> {
-  const index: Record<string, Cid> = {}
+async function indexOf(reader: Reader, repoId: number): Promise<SpaceIndex> {
+  const index = new SpaceIndex()
   for (let after: string | null = null; ;) {
     const page = await listSpaceEntries(reader, repoId, {
       collection: null,
@@ -47,7 +48,7 @@ async function indexOf(reader: Reader, repoId: number): Promise<Record<string, C
       descending: false,
       limit: PAGE_ENTRIES,
     })
-    for (const { path, cid } of page) index[path] = cid
+    for (const { path, cid } of page) index.add(path, cid)
     if (page.length < PAGE_ENTRIES) return index
     after = page.at(-1)!.path
   }
