@@ -1,5 +1,5 @@
 /** What happens to accounts, as the log tells the operator and as mails tell the holder. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
@@ -183,6 +183,23 @@ test('many sign-ins at a time from a new place are one mail', async () => {
   const ann = await createAccount(pds, 'ann')
   await Promise.all(Array.from({ length: 5 }, () => signIn(pds, ann.handle, PASSWORD, from('203.0.113'))))
   expect(await noticesTo(pds, ann.email)).toHaveLength(1)
+})
+
+test('of a sign-in that is noted after its account was deleted, nothing stays', async () => {
+  await using pds = await startPds({}, { alone: 'the test replaces a part of the server' })
+  const ann = await createAccount(pds, 'ann')
+  const { limits } = pds.ctx
+  const charge = limits.chargeShared.bind(limits)
+  using charges = spyOn(limits, 'chargeShared')
+  charges.mockImplementation(async (...given) => {
+    if (given.some(({ name }) => name === 'signInNotice'))
+      await xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did: ann.did }, headers: operator })
+    return charge(...given)
+  })
+  expect((await signIn(pds, ann.handle, PASSWORD, from('203.0.113'))).status).toBe(200)
+  await pds.ctx.background.settled()
+  expect(await pds.count('account', { did: ann.did })).toBe(0)
+  expect(await pds.count('known_place', { did: ann.did })).toBe(0)
 })
 
 test('after a password was reset no place is known', async () => {

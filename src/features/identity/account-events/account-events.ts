@@ -659,11 +659,12 @@ async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnow
   if (!isKnownBrowser && (await ctx.limits.chargeShared({ name: 'signInNotice', key: did }))?.allowed === false) return
   await loadMailTexts(ctx, await accountOf(ctx.db, did), texts.signInSubject)
   await ctx.db.transaction(async (tx) => {
-    if ((await insertPlace(tx, did, origin)) === 0) return
-    await forgetOldPlaces(tx, did)
     const account = await accountOf(tx, did)
-    const email = account?.email
-    if (!isKnownBrowser && account && email)
+    // The account may have been deleted since the sign-in.
+    if (account === null || (await insertPlace(tx, did, origin)) === 0) return
+    await forgetOldPlaces(tx, did)
+    const { email } = account
+    if (!isKnownBrowser && email)
       await addNotice(
         ctx,
         tx,
