@@ -19,10 +19,12 @@ test.each([
 })
 
 test.each([
-  ['[[],[],{}]', 4, null],
-  ['[[],[],{}]', 3, 'parts'],
-  ['["[[[","{",1,2]', 1, null],
-  ['[[[[[]]]]]', 5, 'depth'],
-] as const)('%s, of which %d lists and objects are permitted: %p', (text, maxParts, excess) => {
-  expect(jsonExcess(text, 3, maxParts)).toBe(excess)
+  ['[[],[],{}]', null],
+  ['[[],[],{},{}]', 'parts'],
+  ['["[[[","{",1,2]', null],
+  ['[[[[[]]]]]', 'depth'],
+  ['[{"a":1,"b":{"c":1,"d":":"}},{"e":1}]', null],
+  ['[{"a":1,"b":{"c":1},"f":2}]', 'members'],
+] as const)('%s exceeds the bound of %p', (text, excess) => {
+  expect(jsonExcess(text, { depth: 3, parts: 4, members: 2 })).toBe(excess)
 })

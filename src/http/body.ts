@@ -1,6 +1,6 @@
 /** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
 import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../base/content-codings.ts'
-import { jsonExcess, MAX_JSON_DEPTH, MAX_JSON_PARTS } from '../base/json-depth.ts'
+import { jsonExcess, requestBounds } from '../base/json-depth.ts'
 import { Stalled, steady, uploadPace, type ArrivalPace } from '../base/unstalled.ts'
 import { resumed } from '../platform/running/request-scope.ts'
 import { payloadTooLarge, Refusal } from './errors.ts'
@@ -11,8 +11,9 @@ export const DEFAULT_JSON_BYTES = 150 * 1024
 const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request entity too large')
 
 const jsonFaults = {
-  depth: `Nested deeper than ${MAX_JSON_DEPTH} levels`,
-  parts: `More than ${MAX_JSON_PARTS} lists and objects`,
+  depth: `Nested deeper than ${requestBounds.depth} levels`,
+  parts: `More than ${requestBounds.parts} lists and objects`,
+  members: `An object has more than ${requestBounds.members} members`,
 } as const
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
@@ -108,13 +109,13 @@ export class RequestBody {
   }
 
   /**
-   * Returns the parsed body, or undefined if it is empty. Throws `InvalidRequest` if it is nested too deeply, has too
-   * many lists and objects or is not UTF-8, and `SyntaxError` if it is not JSON.
+   * Returns the parsed body, or undefined if it is empty. Throws `InvalidRequest` if it exceeds `requestBounds` or is
+   * not UTF-8, and `SyntaxError` if it is not JSON.
    */
   async json(maxBytes: number = DEFAULT_JSON_BYTES): Promise<unknown> {
     const text = await this.text(maxBytes)
     if (text === '') return undefined
-    const excess = jsonExcess(text, MAX_JSON_DEPTH, MAX_JSON_PARTS)
+    const excess = jsonExcess(text, requestBounds)
     if (excess !== null) throw new Refusal(400, 'InvalidRequest', jsonFaults[excess])
     try {
       return JSON.parse(text)

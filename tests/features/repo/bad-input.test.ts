@@ -41,6 +41,12 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
     /^More than 100000 lists and objects$/,
   ],
   [
+    'more than 20,000 members of an object',
+    () => withRecord(`{${Array.from({ length: 20_001 }, (_, i) => `"k${i}":0`).join(',')}}`),
+    'InvalidRequest',
+    /^An object has more than 20000 members$/,
+  ],
+  [
     'invalid UTF-8',
     () =>
       Buffer.concat([Buffer.from(withRecord('{"a":"')).subarray(0, -1), Buffer.from([0xff, 0xfe]), Buffer.from('"}}')]),
