@@ -30,7 +30,7 @@ describe('a block is the JSON text of its value', () => {
       -257,
       Number.MIN_SAFE_INTEGER,
     ],
-    'bytes of every padding': [0, 1, 2, 3, 4, 300].map((length) => new Uint8Array(length).fill(0xfb)),
+    'bytes of every padding': [0, 1, 2, 3, 4, 47, 48, 49, 300].map((length) => new Uint8Array(length).fill(0xfb)),
     'links of both kinds': [cidOfBlob(new Uint8Array([1])), cidOfCbor(new Uint8Array([1]))],
     'the simple values and nothing at all': [true, false, null, [], {}, ''],
     'maps in maps, with keys that need an escape': { a: { b: [{ '"': 1 }, { '\\': 2 }] } },
@@ -61,6 +61,19 @@ test('the runtime is not asked for each character that needs an escape', () => {
   asked.mockRestore()
   expect(calls).toBeLessThanOrEqual(escaped.length)
   expect(text).toBe(JSON.stringify(escaped))
+})
+
+test('the runtime is not asked for each byte string that is short', () => {
+  const bytes = Array.from({ length: 1000 }, (_, i) =>
+    Uint8Array.from({ length: i % 49 }, (__, at) => (i * 31 + at * 7) & 255),
+  )
+  const block = encode(bytes)
+  const asked = spyOn(Buffer, 'from')
+  const text = jsonText(block)
+  const calls = asked.mock.calls.length
+  asked.mockRestore()
+  expect(calls).toBe(0)
+  expect(text).toBe(JSON.stringify(dataToJson(bytes)))
 })
 
 test('what is no whole value is refused', () => {

@@ -92,8 +92,34 @@ function writeNumber(number: number): void {
   else write(String(number))
 }
 
+/** For a few bytes, for which there is room already. */
+function copy(bytes: Uint8Array): void {
+  for (let i = 0; i < bytes.length; i++) out[end++] = bytes[i] as number
+}
+
+const [bytesHead, bytesEnd] = [Buffer.from('{"$bytes":"'), Buffer.from('"}')]
+const digits = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
+
+/** Up to this many bytes, a loop is faster than a view of them and a call of the runtime. */
+const SHORT_BYTES = 48
+
 function writeBytes(length: number): void {
-  write(`{"$bytes":"${unpaddedBase64(source.subarray(skip(length), at))}"}`)
+  const start = skip(length)
+  if (length > SHORT_BYTES) return write(`{"$bytes":"${unpaddedBase64(source.subarray(start, at))}"}`)
+  reserve(bytesHead.length + length * 2 + 1 + bytesEnd.length)
+  copy(bytesHead)
+  for (let i = start; i < at; i += 3) {
+    const left = at - i
+    const group =
+      ((source[i] as number) << 16) |
+      (left > 1 ? (source[i + 1] as number) << 8 : 0) |
+      (left > 2 ? (source[i + 2] as number) : 0)
+    out[end++] = digits[group >>> 18] as number
+    out[end++] = digits[(group >>> 12) & 63] as number
+    if (left > 1) out[end++] = digits[(group >>> 6) & 63] as number
+    if (left > 2) out[end++] = digits[group & 63] as number
+  }
+  copy(bytesEnd)
 }
 
 const MAX_ESCAPE_BYTES = 6 // \u001f
