@@ -241,6 +241,29 @@ function readFirst(bytes: Uint8Array): Data {
   }
 }
 
+/**
+ * Returns how many lists, maps, links and byte strings a value has, and how many members its largest map has. Reads
+ * heads alone, and throws `Malformed` only where they end early.
+ */
+export function extentOf(bytes: Uint8Array): { parts: number; members: number } {
+  source = readable(bytes)
+  at = 0
+  let [parts, members] = [0, 0]
+  try {
+    while (at < source.length) {
+      const head = source[at++] as number
+      const kind = head & 0xe0
+      const argument = readArgument(head)
+      if (kind === major.bytes || kind === major.text) at += argument
+      if (kind === major.map && argument > members) members = argument
+      if (kind === major.bytes || kind === major.list || kind === major.map) parts++
+    }
+    return { parts, members }
+  } finally {
+    source = nothing
+  }
+}
+
 function readValue(depth: number): Data {
   if (at >= source.length) throw new Malformed('Value ends early')
   const head = source[at++] as number

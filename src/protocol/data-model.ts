@@ -6,7 +6,7 @@
  * Source: atproto "Data Model"; interop tests `data-model/`.
  */
 import { unpaddedBase64 } from './base64url.ts'
-import { type Data, type DataObject, MAX_DEPTH_LEVELS, setOwn } from './cbor.ts'
+import { extentOf, type Data, type DataObject, MAX_DEPTH_LEVELS, setOwn } from './cbor.ts'
 import { Cid, codecs, parseCid } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { pathSegment } from './value-path.ts'
@@ -90,13 +90,16 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
   return object['$type'] === 'blob' ? convertBlob(object) : object
 }
 
-/** Whether an object in a decoded value has more members than records may have. */
-export function isTooWide(data: Data): boolean {
-  if (!Array.isArray(data) && !isObject(data)) return false
-  const parts = Object.values(data)
-  if (!Array.isArray(data) && parts.length > MAX_MEMBERS) return true
-  for (const part of parts) if (isTooWide(part)) return true
-  return false
+/** Lists, objects, links and byte strings of a record, each of which takes far longer than the bytes that it has. */
+const MAX_PARTS = 100_000
+
+/**
+ * Whether a block has more of such parts, or of members in one object, than records may have. Does not decode it.
+ * Throws `Malformed` for some of what `decode` refuses.
+ */
+export function isTooWide(block: Uint8Array): boolean {
+  const { parts, members } = extentOf(block)
+  return parts > MAX_PARTS || members > MAX_MEMBERS
 }
 
 /** Returns the error of a part as one of the whole. */

@@ -159,6 +159,10 @@ describe('refused is', () => {
         post('x', { a: [Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`k${i}`, 0]))] }) as never,
       ),
     ],
+    [
+      'a record of 100,001 lists',
+      withRecord('app.bsky.feed.post/a', post('x', { a: Array(100_000).fill([]) }) as never),
+    ],
     ['a record without a type', withRecord('app.bsky.feed.post/a', { text: 'x' } as never)],
     ['a collection that is no NSID', withRecord('post/a', post('x') as never)],
     ['a record key that is none', withRecord('app.bsky.feed.post/..', post('x') as never)],

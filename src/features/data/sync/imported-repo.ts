@@ -167,12 +167,12 @@ function importedRecord(path: string, { cid, bytes }: Block): ImportedRecord {
   if (bytes.length > MAX_RECORD_BYTES)
     throw invalidRequest(`The record at '${path}' has more than ${MAX_RECORD_BYTES} bytes`)
   const data = dataOf(path, bytes)
-  if (isTooWide(data)) throw invalidRequest(`The record at '${path}' has an object with too many members`)
   return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: blobCids(data) }
 }
 
 function dataOf(path: string, bytes: Uint8Array): DataObject {
   try {
+    if (isTooWide(bytes)) throw invalidRequest(`The record at '${path}' has too many parts, or members of an object`)
     const data = decode(bytes)
     if (typeof data === 'object' && data !== null && '$type' in data) return data as DataObject
   } catch (error) {
