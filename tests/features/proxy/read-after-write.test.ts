@@ -606,6 +606,12 @@ test('an own post that is unusually large is left to the AppView', async () => {
   expect(texts(await alice.call('app.bsky.feed.getTimeline'))).toEqual(['fresh'])
 })
 
+test('own posts that are large together are left to the AppView, except for the first', async () => {
+  says('app.bsky.feed.getTimeline', { feed: [] })
+  for (const text of ['one', 'two', 'three']) await post(text, { filler: 'x'.repeat(60 * 1024) })
+  expect(texts(await alice.call('app.bsky.feed.getTimeline'))).toEqual(['two', 'one'])
+})
+
 test('a repository that is new as a whole adds nothing', async () => {
   await post('fresh')
   answers('{"feed":[]}', { 'atproto-repo-rev': '2222222222222' })

@@ -52,6 +52,8 @@ const PROFILE_PATH = 'app.bsky.actor.profile/self'
 const MAX_RECORDS = 10
 /** Larger records are not shown before the service shows them: each of these requests decodes them. */
 const MAX_RECORD_BYTES = 64 * 1024
+/** Nor are those after this many bytes: ten of the largest take up to 100 ms. */
+const MAX_TOTAL_BYTES = 2 * MAX_RECORD_BYTES
 
 /**
  * Returns the changes after `rev`, or null if there are none. Also returns null if every record is newer than `rev`:
@@ -64,9 +66,12 @@ export async function changesSince({ db }: Context, did: Did, rev: Tid): Promise
   const profile = visible.find(({ path }) => path === PROFILE_PATH)
   const posts = visible.filter(({ path }) => path.startsWith(`${POST_COLLECTION}/`))
   const listed = profile ? [profile, ...posts] : posts
+  let bytes = 0
+  const hasRoom = ({ value: { length } }: StoredRecord) =>
+    length <= MAX_RECORD_BYTES && (bytes += length) <= MAX_TOTAL_BYTES
   return {
-    profile: profile ? contentOf('app.bsky.actor.profile', profile) : null,
-    posts: posts.flatMap((stored) => localPost(did, stored) ?? []),
+    profile: profile && hasRoom(profile) ? contentOf('app.bsky.actor.profile', profile) : null,
+    posts: posts.filter(hasRoom).flatMap((stored) => localPost(did, stored) ?? []),
     oldestAt: listed.length === 0 ? null : Math.min(...listed.map(({ indexedAt }) => indexedAt)),
   }
 }
