@@ -147,11 +147,11 @@ const hostOf = (address: string | null): string => address?.split('@').at(-1) ??
  * the login or the sender, the operator can fix that, so a retry may succeed.
  */
 function isRefusal(error: unknown): boolean {
-  const { code, command, responseCode = 550 } = error as { code?: string; command?: string; responseCode?: number }
-  return (
-    responseCode >= 500 &&
-    ((code === 'EENVELOPE' && (command === 'RCPT TO' || command === 'API')) || code === 'EMESSAGE')
-  )
+  const { code, command, responseCode = 0 } = error as { code?: string; command?: string; responseCode?: number }
+  // The library itself refuses an envelope that it cannot send.
+  if (code === 'EENVELOPE' && command === 'API') return true
+  const isPermanent = responseCode >= 500 && responseCode <= 599
+  return isPermanent && ((code === 'EENVELOPE' && command === 'RCPT TO') || code === 'EMESSAGE')
 }
 
 /** Statuses that refuse the message itself, as opposed to a fault of the login, the load or the provider. */

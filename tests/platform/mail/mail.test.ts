@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { createLog } from '../../../src/platform/running/log.ts'
-import { createMailer } from '../../../src/platform/network/mailer.ts'
+import { createMailer, MailRefused } from '../../../src/platform/network/mailer.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
 import { systemResolver } from '../../../src/platform/network/resolver.ts'
 import { Secret } from '../../../src/base/secret.ts'
@@ -12,7 +12,7 @@ import { testConfig } from '../../support/servers/config.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
-import { thrownBy } from '../../support/thrown.ts'
+import { errorOf, thrownBy } from '../../support/thrown.ts'
 
 const lines: string[] = []
 const log = createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => void lines.push(line) })
@@ -94,6 +94,27 @@ test('what a server says of a recipient is written down without the address', as
   expect(written.filter((line) => line.includes('there is nobody of this name'))).toHaveLength(1)
   expect(written.filter((line) => line.includes(ann))).toEqual([])
 })
+
+test.each([
+  ['550 nobody of this name', true],
+  ['450 later', false],
+  ['999 what', false],
+  ['hello there', false],
+])(
+  'a mail whose recipient a server answers with "%s" is given up only after a permanent refusal',
+  async (answer, isGivenUp) => {
+    using server = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        open: (socket) => void socket.write('220 welcome\r\n'),
+        data: (socket, line) => void socket.write(`${line.toString().startsWith('RCPT') ? answer : '250 ok'}\r\n`),
+      },
+    })
+    const mailer = mailerOf({ provider: 'smtp', smtpPort: server.port, smtpTls: 'none' })
+    expect((await errorOf(mailer.send(mail))) instanceof MailRefused).toBe(isGivenUp)
+  },
+)
 
 test('a server that answers for ever, a line at a time, is left', async () => {
   const { promise: isLeft, resolve } = Promise.withResolvers<void>()
