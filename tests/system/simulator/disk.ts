@@ -64,8 +64,10 @@ export class Disk {
   #read = { salts: '', end: 0 }
   /** Salts of the log that the process found. What follows its last commit may look like frames. */
   #foundSalts = ''
+  /** Where the last of its frames ends that a flush has begun with: a process writes one after another. */
+  #foundEnd = 0
   /** For those who look on. */
-  #lookout: { file: number; db: Database } | null = null
+  #lookout: { file: number; db: Database; isMigrated: boolean } | null = null
   readonly #connections: Database[] = []
   readonly #descriptors = new Set<number>()
   /** How many of the next flushes a power cut interrupts. */
@@ -104,6 +106,7 @@ export class Disk {
     this.#file = this.#presentFile
     this.#read = { salts: '', end: 0 }
     this.#foundSalts = saltsOf(log)
+    this.#foundEnd = 0
   }
 
   get #logPath(): string {
@@ -121,6 +124,7 @@ export class Disk {
     this.#durable = none
     this.#read = { salts: '', end: 0 }
     this.#foundSalts = ''
+    this.#foundEnd = 0
   }
 
   /** The log as the next process finds it, which opens a copy: the connections of the last one cannot be closed. */
@@ -184,13 +188,19 @@ export class Disk {
       const salts = saltsOf(window)
       const added: Piece[] = []
       if (salts === this.#foundSalts) {
-        this.#addChanged(added, 0, window.subarray(0, HEADER_BYTES))
-        for (let at = HEADER_BYTES; ;) {
+        if (this.#foundEnd === 0) {
+          this.#addChanged(added, 0, window.subarray(0, HEADER_BYTES))
+          this.#foundEnd = HEADER_BYTES
+        }
+        for (let at = this.#foundEnd; ;) {
           const count = read(at, WINDOW_BYTES)
-          for (let from = 0; from < count; from += FRAME_BYTES)
-            this.#addChanged(added, at + from, window.subarray(from, Math.min(from + FRAME_BYTES, count)))
-          at += count
-          if (count < WINDOW_BYTES) return added
+          let end = 0
+          // What follows has room, or frames of before, and is as it was found.
+          for (; end + FRAME_BYTES <= count && frameSaltsOf(window, end) === salts; end += FRAME_BYTES)
+            if (this.#addChanged(added, at + end, window.subarray(end, end + FRAME_BYTES)))
+              this.#foundEnd = at + end + FRAME_BYTES
+          if (end < WINDOW_BYTES) return added
+          at += end
         }
       }
       if (salts !== this.#read.salts) {
@@ -210,10 +220,12 @@ export class Disk {
     }
   }
 
-  /** Add a part of the log unless it is on the disk for certain. */
-  #addChanged(added: Piece[], at: number, bytes: Uint8Array): void {
+  /** Add a part of the log unless it is on the disk for certain. Returns whether it was added. */
+  #addChanged(added: Piece[], at: number, bytes: Uint8Array): boolean {
     const known = this.#durable.subarray(at, at + bytes.length)
-    if (Buffer.compare(bytes, known) !== 0) added.push({ at, bytes: bytes.slice() })
+    if (Buffer.compare(bytes, known) === 0) return false
+    added.push({ at, bytes: bytes.slice() })
+    return true
   }
 
   #store(added: readonly Piece[]): void {
@@ -240,14 +252,27 @@ export class Disk {
 
   /** Rows that are committed, whether or not they are on the disk. */
   rows<Row>(text: string, values: readonly (string | number | Uint8Array)[]): Row[] {
-    // Another file gets the name when a machine follows and takes over.
+    return this.#present?.db.query<Row, (string | number | Uint8Array)[]>(text).all(...values) ?? []
+  }
+
+  /** Whether a server has started: the file has no tables before. */
+  get isMigrated(): boolean {
+    const lookout = this.#present
+    if (lookout === null) return false
+    lookout.isMigrated ||= lookout.db.query(`SELECT 1 FROM sqlite_schema WHERE name = 'repo_seq_past'`).get() !== null
+    return lookout.isMigrated
+  }
+
+  /** Null while there is no file. Another one gets the name when a machine follows and takes over. */
+  get #present() {
     const file = statSync(this.path, { throwIfNoEntry: false })?.ino
-    if (file === undefined) return []
+    if (file === undefined) return null
     if (file !== this.#lookout?.file) {
       this.#lookout?.db.close()
-      this.#lookout = { file, db: new Database(this.path, { readonly: true, strict: true }) }
+      const db = new Database(this.path, { readonly: true, strict: true })
+      this.#lookout = { file, db, isMigrated: false }
     }
-    return this.#lookout.db.query<Row, (string | number | Uint8Array)[]>(text).all(...values)
+    return this.#lookout
   }
 
   end(): void {

@@ -15,7 +15,7 @@ import {
   type Transaction,
 } from './postgres-server.ts'
 import { SqlFault, type Answer } from './sql-fault.ts'
-import { prefixOf, type Storage } from './storage.ts'
+import { noTouches, prefixOf, type Storage } from './storage.ts'
 
 interface Call {
   server: PostgresServer
@@ -466,8 +466,9 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
     const found = attempt(() =>
       statement.hasRows ? storage.all(statement.text, bound) : storage.run(statement.text, bound),
     )
-    const touches = storage.newTouches()
-    const answer = found === undefined ? answerOf(command, touches.changes) : rows(found, command)
+    const hasTouched = typeof found === 'number' ? found > 0 : found.length > 0
+    const touches = hasTouched ? storage.newTouches() : noTouches
+    const answer = typeof found === 'number' ? answerOf(command, touches.changes) : rows(found, command)
     for (const lock of touches.locks) server.lock(session, lock, 'exclusive', 'transaction')
     if (mayWait) storage.endStatement()
     storage.keep(changes, touches)

@@ -60,6 +60,8 @@ export interface Touches {
   changes: number
 }
 
+export const noTouches: Touches = { rows: [], locks: [], changes: 0 }
+
 /** A row that a commit has changed, for those who look on. */
 export interface Changed {
   table: string
@@ -184,8 +186,9 @@ export class Storage {
     return this.prepared(text).all(...values) as Row[]
   }
 
-  run(text: string, values: readonly SQLQueryBindings[] = []): void {
-    this.prepared(text).run(...values)
+  /** Returns how many rows have changed. */
+  run(text: string, values: readonly SQLQueryBindings[] = []): number {
+    return this.prepared(text).run(...values).changes
   }
 
   begin(): void {

@@ -303,9 +303,8 @@ export class Watch {
   }
 
   #headInDatabase(): number {
-    // A file is empty before a server has started.
-    const isEmpty = () => this.world.rows(`SELECT 1 FROM sqlite_schema WHERE name = 'repo_seq_past'`).length === 0
-    if (this.world.disk !== null && isEmpty()) return 0
+    const { disk } = this.world
+    if (disk !== null && !disk.isMigrated) return 0
     const [past] = this.world.rows<{ head: number }>(
       'SELECT max(spent_through, coalesce((SELECT max(seq) FROM repo_seq), 0)) AS head FROM repo_seq_past',
     )
