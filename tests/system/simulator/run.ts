@@ -82,6 +82,7 @@ async function runSeeds(): Promise<number> {
   const ground = await makeGround()
   requirePatched(patches)
   const began = { millis: realMillis(), used: usedSecs() }
+  const sinceBegun = () => (usedSecs() - began.used).toFixed(1)
   const totals = { worlds: 0, events: 0, acknowledged: 0, refused: 0, unknown: 0, numbered: 0, millis: 0 }
   const befallen = new Map<string, number>()
   const kinds = new Map<string, number>()
@@ -98,14 +99,14 @@ async function runSeeds(): Promise<number> {
       totals[name] += outcome[name]
     for (const name of outcome.faults) befallen.set(name, (befallen.get(name) ?? 0) + 1)
     if (outcome.failure !== null) failed = seed
-    else if (totals.worlds % PIECE === 0) console.log(`${totals.worlds} worlds hold, through seed ${seed}`)
+    else if (totals.worlds % PIECE === 0)
+      console.log(`${totals.worlds} worlds hold, through seed ${seed}, in ${sinceBegun()} s of a processor`)
     if (outcome.failure === null && !values.trace) continue
     console.log(`seed ${seed}\n${outcome.trace.join('\n')}\nseed ${seed} ${outcome.failure ?? 'holds'}\n`)
   }
   const secs = ((realMillis() - began.millis) / 1000).toFixed(1)
-  const used = (usedSecs() - began.used).toFixed(1)
   console.log(
-    `${totals.worlds} worlds in ${secs} s, ${used} s of a processor: ${totals.acknowledged} changes acknowledged, ${totals.refused} refused, ${totals.unknown} of unknown outcome, ` +
+    `${totals.worlds} worlds in ${secs} s, ${sinceBegun()} s of a processor: ${totals.acknowledged} changes acknowledged, ${totals.refused} refused, ${totals.unknown} of unknown outcome, ` +
       `${totals.numbered} events numbered, ${totals.events} steps in ${Math.round(totals.millis / 1000)} virtual seconds`,
   )
   const listed = (counts: Map<string, number>) => [...counts].map(([name, count]) => `${count} ${name}`).join(', ')
