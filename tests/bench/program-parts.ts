@@ -27,6 +27,7 @@ const libraries = [
     '@atproto/oauth-scopes',
     '@atproto/oauth-types',
     '@noble/curves/secp256k1.js',
+    'aws4',
     '@rgrove/parse-xml',
     '@opentelemetry/exporter-trace-otlp-grpc',
     '@modelcontextprotocol/sdk/client/index.js',

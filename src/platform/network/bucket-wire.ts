@@ -1,13 +1,14 @@
 /**
  * How requests reach a bucket: signed by AWS Signature Version 4, and sent as all requests of this server are, to an
- * address that our resolver found and without following redirects.
+ * address that our resolver found and without following redirects. The libraries are loaded with the first request, so
+ * servers without a bucket never load them.
  */
 import { isIP } from 'node:net'
+import type { sign } from 'aws4'
 import { answerOf, textOf, type Answer } from './bucket-answers.ts'
 import { BucketRefusal } from './bucket-faults.ts'
 import { systemResolver } from './resolver.ts'
 import type { Secret } from '../../base/secret.ts'
-import { bucketSigningKey, signedHeaders, signingDay } from '../../protocol/bucket-signature.ts'
 
 export interface BucketOptions {
   bucket: string
@@ -52,10 +53,16 @@ export class Store {
   readonly #base: URL
   /** `fetch` itself would look the name up on the thread pool that flushes the log. */
   readonly #resolver = systemResolver({ asksSystem: true })
-  #signing: { day: string; key: Uint8Array } = { day: '', key: new Uint8Array() }
 
-  constructor(readonly options: BucketOptions) {
+  private constructor(
+    readonly options: BucketOptions,
+    readonly signer: typeof sign,
+  ) {
     this.#base = baseOf(options)
+  }
+
+  static async open(options: BucketOptions): Promise<Store> {
+    return new Store(options, (await import('aws4')).sign)
   }
 
   /** Returns a response that reports success. Throws `BucketRefusal` if the store refuses. */
@@ -65,7 +72,7 @@ export class Store {
     const { method, content } = request
     const response = await fetch(await this.#at(url), {
       method,
-      headers: { ...headers, host: url.host, ...(content && { 'content-type': 'application/octet-stream' }) },
+      headers: { ...headers, ...(content && { 'content-type': 'application/octet-stream' }) },
       body: content?.body,
       redirect: 'error',
       ...(url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
@@ -105,12 +112,15 @@ export class Store {
 
   #signed(url: URL, { method, headers = {}, content }: StoreRequest): Record<string, string> {
     const { accessKeyId, region, secretAccessKey } = this.options
-    const at = new Date()
-    const day = signingDay(at)
-    if (day !== this.#signing.day)
-      this.#signing = { day, key: bucketSigningKey(secretAccessKey.reveal(), { day, region }) }
-    const request = { method, url, headers, sha256: content?.sha256 ?? NOTHING, at }
-    return signedHeaders(request, { accessKeyId, region, key: this.#signing.key })
+    const request = {
+      service: 's3',
+      region,
+      method,
+      path: url.pathname + url.search,
+      headers: { ...headers, host: url.host, 'x-amz-content-sha256': content?.sha256 ?? NOTHING },
+    }
+    const signed = this.signer(request, { accessKeyId, secretAccessKey: secretAccessKey.reveal() })
+    return signed.headers as Record<string, string>
   }
 
   /** The URL with an address in place of the name. */

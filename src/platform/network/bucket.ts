@@ -69,7 +69,7 @@ export class Bucket {
   readonly name: string
   readonly #options: BucketOptions
   readonly #admission: Admission
-  #store: Store | null = null
+  #store: Promise<Store> | null = null
 
   constructor(options: BucketOptions, admission: Admission = freely) {
     this.name = options.bucket
@@ -263,7 +263,7 @@ export class Bucket {
     request: (store: Store, signal: AbortSignal) => Promise<T>,
     { timeoutMillis = ANSWER_TIMEOUT_MILLIS, signal }: AskOptions = {},
   ): Promise<T> {
-    const store = (this.#store ??= new Store(this.#options))
+    const store = await (this.#store ??= Store.open(this.#options))
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {

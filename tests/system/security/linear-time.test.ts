@@ -104,6 +104,7 @@ const dependencies: Readonly<Record<string, Dependency>> = {
   '@opentelemetry/resources': own,
   '@opentelemetry/sdk-trace-base': own,
   'age-encryption': own,
+  aws4: own,
   'disposable-email-domains-js': own,
   'prom-client': own,
   'smol-toml': own,
