@@ -585,10 +585,18 @@ test('of a service that the caller chose, less is read', async () => {
   }
 })
 
+test('posts are added to the longest page of a feed, with the pinned post before it', async () => {
+  await post('fresh')
+  const items = Array.from({ length: 101 }, (_, i) => ({ post: view(alice, `old${i}`, hour(-1)) }))
+  says('app.bsky.feed.getAuthorFeed', { feed: items })
+  const { body } = await alice.call(`app.bsky.feed.getAuthorFeed?actor=${alice.did}&limit=100&includePins=true`)
+  expect(body.feed).toHaveLength(102)
+})
+
 test('nothing is added to longer lists than a request can ask for', async () => {
   await write('app.bsky.actor.profile', { displayName: 'Alice' }, 'self')
   await post('fresh')
-  const items = Array.from({ length: 101 }, (_, i) => ({ post: view(alice, `old${i}`, hour(-1)) }))
+  const items = Array.from({ length: 102 }, (_, i) => ({ post: view(alice, `old${i}`, hour(-1)) }))
   for (const nsid of ['getTimeline', 'getAuthorFeed', 'getActorLikes']) {
     says(`app.bsky.feed.${nsid}`, { feed: items })
     const { body } = await alice.call(`app.bsky.feed.${nsid}?actor=${alice.did}`)

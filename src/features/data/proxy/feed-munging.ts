@@ -19,11 +19,12 @@ export type Munge<N extends keyof LexMethods> = (
 ) => Output<N> | null | Promise<Output<N> | null>
 
 /**
- * Most profiles and most items that a request can ask for, by the lexicons. Longer lists are left as they are: each
- * entry would get a profile, which may be many times as long.
+ * Most profiles and most items that a request gets, by the lexicons. Longer lists are left as they are: each entry
+ * would get a profile, which may be many times as long.
  */
 const MAX_PROFILES = 25
-const MAX_ITEMS = 100
+/** The post that an author has pinned comes first, beside as many as were asked for. */
+const MAX_ITEMS = 100 + 1
 
 export const mungeProfile: Munge<'app.bsky.actor.getProfile'> = (viewer, output, { profile }) =>
   profile && output.did === viewer.author.did ? withDetailedProfile(viewer, output, profile) : output
