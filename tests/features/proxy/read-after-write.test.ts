@@ -419,6 +419,24 @@ test('a thread around a post that the AppView does not know is made here, its an
   expect(tokenClaims(ancestors)).toMatchObject({ iss: alice.did, lxm: 'app.bsky.feed.getPostThread' })
 })
 
+test('the ancestors of a new post may be as long as other threads of the service', async () => {
+  const root = view(bob, 'root', hour(-3), { filler: 'x'.repeat(600 * 1024) })
+  const fresh = await post('fresh', { reply: { root: reference(root), parent: reference(root) } })
+  const thread = (request: Request) =>
+    new URL(request.url).searchParams.get('uri') === root.uri
+      ? Response.json({ thread: threadOf(root) })
+      : Response.json({ error: 'NotFound' }, { status: 400, headers: { 'atproto-repo-rev': knownRev } })
+  appview.answer('app.bsky.feed.getPostThread', thread)
+  expect((await getThread(fresh.uri)).body.thread).toMatchObject({ parent: { post: { uri: root.uri } } })
+
+  other.services['bsky_appview'] = other.url
+  other.answer('app.bsky.feed.getPostThread', thread)
+  const headers = { 'atproto-proxy': `${other.did}#bsky_appview` }
+  const { body } = await alice.call(`app.bsky.feed.getPostThread?uri=${encodeURIComponent(fresh.uri)}`, { headers })
+  expect(body.thread.post.uri).toBe(fresh.uri)
+  expect(body.thread.parent).toBeUndefined()
+})
+
 test('without its ancestors the thread is shown as far as it is known', async () => {
   const root = view(bob, 'root', hour(-3))
   const fresh = await post('fresh', { reply: { root: reference(root), parent: reference(root) } })

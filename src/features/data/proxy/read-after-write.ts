@@ -63,7 +63,7 @@ export async function readAfterWrite<N extends MungedMethod>(
   if (response.status >= 400 || rev === null || !isJson(response)) return relayed(request, response)
   const changes = await changesSince(ctx, caller.did, rev)
   if (changes === null) return relayed(request, response)
-  const maxBytes = maxMungedBytes[isConfigured(ctx.config, caller.service) ? 'configured' : 'chosen']
+  const maxBytes = maxBytesFor(call)
   const bytes = await readUpTo(response, maxBytes)
   if (bytes === null) throw upstreamFailure()
   if (!(bytes instanceof Uint8Array) || bytes.length > maxBytes) return passedOn(response, bytes)
@@ -78,6 +78,9 @@ export async function readAfterWrite<N extends MungedMethod>(
   if (munged === null) return passedOn(response, bytes)
   return mungedResponse(call, munged, changes, picked(response.headers, keptHeaders))
 }
+
+const maxBytesFor = ({ ctx, caller }: Call<MungedMethod>): number =>
+  maxMungedBytes[isConfigured(ctx.config, caller.service) ? 'configured' : 'chosen']
 
 /** Returns null if the response does not match the lexicon, if nothing is to be added, or if that fails. */
 async function mungedOutput<N extends MungedMethod>(
@@ -126,7 +129,7 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
         caller,
         lxm,
         path: `/xrpc/${lxm}?${new URLSearchParams(params)}`,
-        ...(lxm !== call.nsid && { maxBytes: MAX_QUOTED_BYTES }),
+        maxBytes: lxm === call.nsid ? maxBytesFor(call) : MAX_QUOTED_BYTES, // the same method: ancestors of a thread
       }),
   }
 }
