@@ -243,7 +243,7 @@ function readFirst(bytes: Uint8Array): Data {
 
 /**
  * Returns how many lists, maps, links and byte strings a value has, and how many members its largest map has. Reads
- * heads alone, and throws `Malformed` only where they end early.
+ * heads alone, and throws `Malformed` only for a number that is none or ends early.
  */
 export function extentOf(bytes: Uint8Array): { parts: number; members: number } {
   source = readable(bytes)

@@ -94,12 +94,13 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
 const MAX_PARTS = 100_000
 
 /**
- * Whether a block has more of such parts, or of members in one object, than records may have. Does not decode it.
- * Throws `Malformed` for some of what `decode` refuses.
+ * Returns, in words, what a block has too much of for a record, or null. Does not decode it. Throws `Malformed` for
+ * some of what `decode` refuses.
  */
-export function isTooWide(block: Uint8Array): boolean {
+export function excessOf(block: Uint8Array): string | null {
   const { parts, members } = extentOf(block)
-  return parts > MAX_PARTS || members > MAX_MEMBERS
+  if (parts > MAX_PARTS) return `more than ${MAX_PARTS} lists, objects, links and byte strings`
+  return members > MAX_MEMBERS ? `an object with more than ${MAX_MEMBERS} members` : null
 }
 
 /** Returns the error of a part as one of the whole. */

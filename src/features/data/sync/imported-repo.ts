@@ -12,7 +12,7 @@ import { readSections, type Block } from '../../../protocol/car.ts'
 import { decode, type DataObject } from '../../../protocol/cbor.ts'
 import { codecs, type Cid } from '../../../protocol/cid.ts'
 import { parseCommit, type Commit } from '../../../protocol/commit.ts'
-import { blobCids, isTooWide } from '../../../protocol/data-model.ts'
+import { blobCids, excessOf } from '../../../protocol/data-model.ts'
 import { parseNsid, parseRecordKey, type Did } from '../../../protocol/identifiers.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { walkTree } from '../../../protocol/mst.ts'
@@ -172,7 +172,8 @@ function importedRecord(path: string, { cid, bytes }: Block): ImportedRecord {
 
 function dataOf(path: string, bytes: Uint8Array): DataObject {
   try {
-    if (isTooWide(bytes)) throw invalidRequest(`The record at '${path}' has too many parts, or members of an object`)
+    const excess = excessOf(bytes)
+    if (excess !== null) throw invalidRequest(`The record at '${path}' has ${excess}`)
     const data = decode(bytes)
     if (typeof data === 'object' && data !== null && '$type' in data) return data as DataObject
   } catch (error) {
