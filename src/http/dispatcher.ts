@@ -4,7 +4,7 @@
  */
 import type { Context } from '../platform/context.ts'
 import { inRequest } from '../platform/running/request-scope.ts'
-import type { Endpoint } from './endpoint.ts'
+import { isRead, type Endpoint } from './endpoint.ts'
 import { notFound } from './errors.ts'
 import { RequestExchange } from './exchange.ts'
 import { chargeDeclared } from './limiting.ts'
@@ -118,7 +118,5 @@ export function logRequest(
   const durationMillis = Math.round((performance.now() - startedAt) * 1000) / 1000
   log.debug('request handled', { method, route, status, durationMillis })
 }
-
-const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 
 const asksForSocket = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'

@@ -19,6 +19,9 @@ import type { Authorization } from './authorization-header.ts'
 import { weakEtag } from './encoding.ts'
 import type { Revalidate } from './revalidation.ts'
 
+/** Whether the method is GET, or HEAD, which is answered with the same headers. */
+export const isRead = ({ method }: Pick<Request, 'method'>): boolean => method === 'GET' || method === 'HEAD'
+
 /** One request on its way through the edge. */
 export interface Exchange {
   readonly ctx: Context

@@ -5,7 +5,7 @@
 import type { Config } from '../platform/configuration/config.ts'
 import { languageNames, languages, type Language } from '../protocol/languages.ts'
 import { WholeResponse } from './encoding.ts'
-import type { Exchange } from './endpoint.ts'
+import { isRead, type Exchange } from './endpoint.ts'
 import { html, htmlIn, type Html, type Wording } from './html.ts'
 import { layoutTexts } from './layout-texts.ts'
 import { LANGUAGE_HEADERS, pageLanguage } from './page-language.ts'
@@ -65,7 +65,7 @@ ${[script ?? []].flat().map((url) => html`<script src="${url}" defer></script>`)
 <body>
 <header class="top"><a href="${origin}/account" class="brand">${config.brand.logoFile === null || origin !== '' ? mark : html`<img class="mark" src="${LOGO_PATH}" alt="">`}<span>${config.serviceName}</span></a></header>
 <main${wide ? html` class="wide"` : null}>${body}</main>
-<footer class="bottom">${footer(config)}${request.method === 'GET' && origin === '' && languageChoice(language, request)}</footer>
+<footer class="bottom">${footer(config)}${isRead(request) && origin === '' && languageChoice(language, request)}</footer>
 </body>
 </html>
 `

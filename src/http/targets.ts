@@ -14,7 +14,7 @@ import {
 } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
-import { anyone, JsonText, limitsOf, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
+import { anyone, isRead, JsonText, limitsOf, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
 import { chargeDeclared } from './limiting.ts'
@@ -166,8 +166,7 @@ async function runQuery(
 ): Promise<unknown> {
   const { request } = exchange
   if (request.method === 'POST') throw invalidRequest('Incorrect HTTP method (POST) expected GET')
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    throw invalidRequest('XRPC requests only supports GET and POST')
+  if (!isRead(request)) throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
   const caller = authenticate(exchange, endpoint.spec)
   // Most readers are strangers, whose guard has nothing to wait for.
@@ -186,8 +185,7 @@ async function runProcedure(
   limits: CallLimits,
 ): Promise<unknown> {
   const { request } = exchange
-  if (request.method === 'GET' || request.method === 'HEAD')
-    throw invalidRequest('Incorrect HTTP method (GET) expected POST')
+  if (isRead(request)) throw invalidRequest('Incorrect HTTP method (GET) expected POST')
   if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)

@@ -51,6 +51,15 @@ test('HEAD answers like GET without a body', async () => {
   expect({ status, body }).toEqual({ status: 200, body: '' })
 })
 
+test.each(['gzip', 'identity'])('HEAD says of a page how long it is in %s', async (coding) => {
+  const lengths = []
+  for (const method of ['GET', 'HEAD']) {
+    const response = await fetch(`${pds.url}/`, { method, headers: { accept: 'text/html', 'accept-encoding': coding } })
+    lengths.push(response.headers.get('content-length'))
+  }
+  expect(lengths).toEqual([expect.stringMatching(/^\d+$/), lengths[0]])
+})
+
 test('a body where none belongs is refused, an empty one is not', async () => {
   const url = `${pds.url}/xrpc/com.atproto.server.describeServer`
   const withBody = await raw(
