@@ -28,7 +28,7 @@ test('a blank handle is none, a wrong one is refused', async () => {
   })
 })
 
-test.each(['', 'a', '@b', 'a@', 'a@b@c', 'a b@c.d', 'a\u0000@b.c', `${'x'.repeat(320)}@y.z`])(
+test.each(['', 'a', '@b', 'a@', 'a@b@c', 'a b@c.d', 'a\u0000@b.c', 'a@b>,<c.d', '"a"@b.c', `${'x'.repeat(320)}@y.z`])(
   '%p is no address',
   async (email) => {
     expect(await join({ email })).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })

@@ -21,15 +21,15 @@ import { countEntries, deleteEntry, insertEntry, listEntries, takeEntry } from '
 const MIN_EMAIL_LENGTH = 3
 const MAX_EMAIL_LENGTH = 320
 const MAX_PAGE_ROWS = 100
+const addressPattern = /^[^@\s\p{Cc}<>()[\]\\,;:"]+@[^@\s\p{Cc}<>()[\]\\,;:"]+$/u
 
 /**
- * Returns the address in lower case. Null unless it has one `@` with text on both sides, no spaces and no control
- * characters.
+ * Returns the address in lower case. Null unless it has one `@` with text on both sides, no spaces, no control
+ * characters, and none that separate addresses or quote in a header of a mail (RFC 5322, 3.2.3).
  */
 function parseEmail(text: string): string | null {
   const email = text.trim().toLowerCase()
-  const plausible =
-    email.length >= MIN_EMAIL_LENGTH && email.length <= MAX_EMAIL_LENGTH && /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u.test(email)
+  const plausible = email.length >= MIN_EMAIL_LENGTH && email.length <= MAX_EMAIL_LENGTH && addressPattern.test(email)
   return plausible ? email : null
 }
 
