@@ -74,6 +74,7 @@ export interface Tables {
   }
   escrow_audit: { did: string; event: string; detail: string | null }
   escrow_share: { did: string; share_wrapped: string }
+  factor_failure: { did: string }
   factor_recovery_code: { did: string }
   kek_generation: { generation: number }
   known_place: { did: string }

@@ -1,9 +1,12 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { appOn, codesOn, FactorHolder } from '../../support/clients/factor-holder.ts'
+import { basic } from '../../support/clients/http.ts'
 import { hiddenFields, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { beforeLock } from '../../support/interruptions.ts'
 import { useWorld } from '../../support/world.ts'
 
 let alice: FactorHolder
@@ -61,6 +64,16 @@ test('eight wrong codes in an hour close the second factor, wherever they come f
   expect(await subjects()).toContainEqual(expect.stringContaining('Someone entered wrong codes'))
   pds.clock.advance({ secs: 60 * 60 })
   expect(await login({ authFactorToken: alice.nextCode() })).toMatchObject({ status: 200 })
+})
+
+test('a wrong code of an account that has been deleted meanwhile is not stored', async () => {
+  const { did } = alice.account
+  using _ = beforeLock(pds, did, () =>
+    xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did }, headers: basic('admin', ADMIN_TOKEN) }),
+  )
+  expect(await login({ authFactorToken: '000000' })).toMatchObject(invalid)
+  expect(await pds.count('account', { did })).toBe(0)
+  expect(await pds.count('factor_failure', { did })).toBe(0)
 })
 
 test('a wrong password with a right code is a wrong password, and does not use up the code', async () => {

@@ -5,6 +5,7 @@ import { invalidToken, Refusal } from '../../../http/errors.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { countFactorFailure, failuresOf, forgetFactorFailures } from './factor-failure-store.ts'
 
 /** Wrong codes of an account in an hour after which none is looked at. */
@@ -31,6 +32,8 @@ export async function attemptCode(
     await forgetFactorFailures(tx, did)
     return null
   }
+  // Nothing is stored of an account that has been deleted meanwhile.
+  if ((await accountStatus(tx, did)) === null) return 'wrong'
   await countFactorFailure(tx, did, { now, until })
   if (failures + 1 === MAX_FAILURES) await announceIn(tx, exchange, 'factorBlocked', did)
   return 'wrong'

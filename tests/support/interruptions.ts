@@ -1,0 +1,36 @@
+/** What happens to an account in the middle of a request about it. */
+import { spyOn } from 'bun:test'
+import { accountLock } from '../../src/platform/database/database.ts'
+import type { TestPds } from './servers/pds.ts'
+
+/**
+ * Once, do something before a limit of this name is charged. The server must be `alone`. Until disposed of, charges of
+ * other limits are passed on.
+ */
+export function beforeCharge({ ctx: { limits } }: Pick<TestPds, 'ctx'>, limit: string, act: () => Promise<unknown>) {
+  const charge = limits.chargeShared.bind(limits)
+  const charges = spyOn(limits, 'chargeShared')
+  let isDone = false
+  charges.mockImplementation(async (...given) => {
+    if (!isDone && given.some(({ name }) => name === limit)) {
+      isDone = true
+      await act()
+    }
+    return charge(...given)
+  })
+  return charges
+}
+
+/** Once, do something before a transaction that runs under the lock of this account. */
+export function beforeLock({ ctx: { db } }: Pick<TestPds, 'ctx'>, did: string, act: () => Promise<unknown>) {
+  const transactionOn = db.transactionOn.bind(db)
+  const transactions = spyOn(db, 'transactionOn')
+  transactions.mockImplementation(async (lock, work) => {
+    if (lock === accountLock(did)) {
+      transactions.mockRestore()
+      await act()
+    }
+    return transactionOn(lock, work)
+  })
+  return transactions
+}
