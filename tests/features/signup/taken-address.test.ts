@@ -6,6 +6,7 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.t
 import { setTakedown } from '../../system/conformance/callers.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { beforeCharge } from '../../support/interruptions.ts'
 import { until } from '../../support/until.ts'
 import { atOneNode } from '../../support/turns.ts'
 
@@ -84,6 +85,19 @@ test('whoever has the address is told, whatever the state of the account, and on
     limited.clock.advance({ secs: 3600 })
   }
   expect(mailsTo(email, limited).length).toBeLessThanOrEqual(16)
+})
+
+test('whoever had the address is told nothing once their account is deleted', async () => {
+  await using other = await startPds({}, { alone: 'the test replaces a part of the server' })
+  const { email, did } = await createAccount(other, 'bob')
+  using _ = beforeCharge(other, 'requestMail', () =>
+    xrpc(other, 'com.atproto.admin.deleteAccount', { json: { did }, headers: operator }),
+  )
+  expect((await signUp(wanted(email), other)).status).toBe(400)
+  await other.ctx.background.settled()
+  await other.ctx.steps.workOff()
+  expect(await other.count('account', { did })).toBe(0)
+  expect(mailsTo(email, other)).toEqual([])
 })
 
 test('a network address is refused five of them an hour, then it waits whatever it asks for', async () => {

@@ -58,5 +58,8 @@ async function tellHolder(ctx: Context, email: string): Promise<void> {
   const { did } = account
   const mail = await addressWantedMail(ctx, { ...account, email })
   const order = { key: `address_wanted ${did}`, did, what: 'address_wanted', causedBy: 'anyone', mail } as const
-  await ctx.db.transaction((tx) => addMail(ctx, tx, order))
+  await ctx.db.transaction(async (tx) => {
+    // The account may have been deleted, or have another address by now.
+    if ((await accountWithEmail(tx, email))?.did === did) await addMail(ctx, tx, order)
+  })
 }
