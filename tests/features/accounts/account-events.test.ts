@@ -1,10 +1,11 @@
 /** What happens to accounts, as the log tells the operator and as mails tell the holder. */
-import { expect, setDefaultTimeout, spyOn, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { beforeCharge } from '../../support/interruptions.ts'
 import { atOneNode } from '../../support/turns.ts'
 
 setDefaultTimeout(60_000)
@@ -188,19 +189,34 @@ test('many sign-ins at a time from a new place are one mail', async () => {
 test('of a sign-in that is noted after its account was deleted, nothing stays', async () => {
   await using pds = await startPds({}, { alone: 'the test replaces a part of the server' })
   const ann = await createAccount(pds, 'ann')
-  const { limits } = pds.ctx
-  const charge = limits.chargeShared.bind(limits)
-  using charges = spyOn(limits, 'chargeShared')
-  charges.mockImplementation(async (...given) => {
-    if (given.some(({ name }) => name === 'signInNotice'))
-      await xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did: ann.did }, headers: operator })
-    return charge(...given)
-  })
+  using _ = beforeCharge(pds, 'signInNotice', () =>
+    xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did: ann.did }, headers: operator }),
+  )
   expect((await signIn(pds, ann.handle, PASSWORD, from('203.0.113'))).status).toBe(200)
   await pds.ctx.background.settled()
   expect(await pds.count('account', { did: ann.did })).toBe(0)
   expect(await pds.count('known_place', { did: ann.did })).toBe(0)
 })
+
+test.each(['password reset', 'all access to the account ended'])(
+  'a sign-in that is noted after this is told, and its place is not known: %s',
+  async (ending) => {
+    await using pds = await startPds({}, { alone: 'the test replaces a part of the server' })
+    const ann = await createAccount(pds, 'ann')
+    await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: ann.email } })
+    const token = await lastCode(pds, ann.email)
+    using _ = beforeCharge(pds, 'signInNotice', () =>
+      ending === 'password reset'
+        ? xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password: 'another-password' } })
+        : request(`${pds.url}/v1/admin/accounts/${ann.did}/revoke-credentials`, { method: 'POST', headers: operator }),
+    )
+    expect((await signIn(pds, ann.handle, PASSWORD, from('203.0.113'))).status).toBe(200)
+    const told = await noticesTo(pds, ann.email)
+    expect(lines(pds, ann.did)).toContain(ending)
+    expect(told.filter(({ text }) => text.includes('203.0.113.0/24'))).toHaveLength(1)
+    expect(await pds.count('known_place', { did: ann.did })).toBe(0)
+  },
+)
 
 test('after a password was reset no place is known', async () => {
   await using pds = await startPds()

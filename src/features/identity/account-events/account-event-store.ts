@@ -1,6 +1,6 @@
 /** SQL of the `account_event` table: the activity that account holders see. */
 import { DAY_MILLIS } from '../../../base/durations.ts'
-import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import { sql, sqlList, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 /** Retention of events. */
@@ -54,6 +54,14 @@ export const listEvents = (
     SELECT id, at, event, means, program, network, by_operator AS "byOperator", subject, times FROM account_event
     WHERE did = ${did} AND at > ${since} ${after === null ? sql`` : sql`AND (at, id) < (${after.at}, ${after.id})`}
     ORDER BY at DESC, id DESC LIMIT ${limit}`)
+
+/** Returns how many events with one of these names an account has. */
+export async function countEventsNamed(reader: Reader, did: Did, names: readonly string[]): Promise<number> {
+  const row = await reader.get<{ count: number }>(
+    sql`SELECT count(*) AS count FROM account_event WHERE did = ${did} AND event IN ${sqlList(names)}`,
+  )
+  return row?.count ?? 0
+}
 
 export const deleteEventsOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM account_event WHERE did = ${did}`)

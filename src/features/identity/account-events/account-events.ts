@@ -18,7 +18,14 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
-import { listEvents, oldestKept, putEvent, type EventPlace, type StoredEvent } from './account-event-store.ts'
+import {
+  countEventsNamed,
+  listEvents,
+  oldestKept,
+  putEvent,
+  type EventPlace,
+  type StoredEvent,
+} from './account-event-store.ts'
 import { changedElsewhere } from './identity-change-words.ts'
 import { formerAddresses } from './former-address-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
@@ -39,6 +46,8 @@ interface AccountEvent {
   isUnlisted?: true
   /** Strangers can cause it, so that the list has it once a day. */
   isDaily?: true
+  /** All sessions end, and no place stays known. */
+  endsAccess?: true
 }
 
 /** A text with what a program or an account calls itself, if that may be told. */
@@ -47,7 +56,7 @@ const named = (name: string | undefined, plain: Phrase, withName: (values: { nam
 
 const accountEvents = {
   created: { message: 'account created' },
-  arrived: { message: 'account created for migration' },
+  arrived: { message: 'account created for migration', endsAccess: true },
   signedIn: { message: 'signed in' },
   appLetIn: { message: 'app authorized' },
   consentApproved: { message: 'app approved in a wallet', isUnlisted: true },
@@ -90,6 +99,7 @@ const accountEvents = {
   },
   passwordReset: {
     message: 'password reset',
+    endsAccess: true,
     notice: {
       subject: texts.passwordResetSubject,
       what: () => texts.passwordReset,
@@ -350,9 +360,9 @@ const accountEvents = {
   deleted: { message: 'account deleted', isUnlisted: true },
   imported: { message: 'repository imported' },
   exported: { message: 'account exported' },
-  takenDown: { message: 'account taken down' },
-  restored: { message: 'takedown of the account lifted' },
-  accessEnded: { message: 'all access to the account ended' },
+  takenDown: { message: 'account taken down', endsAccess: true },
+  restored: { message: 'takedown of the account lifted', endsAccess: true },
+  accessEnded: { message: 'all access to the account ended', endsAccess: true },
   appEnded: { message: 'access of an app ended' },
   signedOutElsewhere: { message: 'session ended by the holder' },
   resetCodeMade: { message: 'password reset code created by the operator' },
@@ -644,15 +654,34 @@ export async function announceSignIn(
   { isKnownBrowser = false } = {},
 ): Promise<void> {
   await listEvent(tx, exchange, 'signedIn', did, { means })
+  const notice = signIns[means]
+  const accessEnds = notice === null ? 0 : await countAccessEnds(tx, did)
   tx.afterCommit(() => {
     logEvent(exchange, 'signedIn', did, { means })
-    const notice = signIns[means]
     if (notice === null) return
-    exchange.ctx.background.run('mail about a sign-in', () => noteNewPlace(exchange, did, notice, isKnownBrowser))
+    exchange.ctx.background.run('mail about a sign-in', () =>
+      noteNewPlace(exchange, did, { notice, isKnownBrowser, accessEnds }),
+    )
   })
 }
 
-async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnownBrowser: boolean): Promise<void> {
+const accessEndNames = Object.keys(accountEvents).filter((name) => declarationOf(name as EventName).endsAccess)
+
+/** Returns how often access has ended, as far as the list has it. */
+const countAccessEnds = (reader: Reader, did: Did): Promise<number> => countEventsNamed(reader, did, accessEndNames)
+
+interface NotedSignIn {
+  notice: Notice
+  isKnownBrowser: boolean
+  /** How often access to the account had ended before. */
+  accessEnds: number
+}
+
+async function noteNewPlace(
+  exchange: Exchange,
+  did: Did,
+  { notice, isKnownBrowser, accessEnds }: NotedSignIn,
+): Promise<void> {
   const { ctx } = exchange
   const origin = requestOrigin(exchange)
   if (await isKnownPlace(ctx.db, did, origin)) return
@@ -661,8 +690,12 @@ async function noteNewPlace(exchange: Exchange, did: Did, notice: Notice, isKnow
   await ctx.db.transaction(async (tx) => {
     const account = await accountOf(tx, did)
     // The account may have been deleted since the sign-in.
-    if (account === null || (await insertPlace(tx, did, origin)) === 0) return
-    await forgetOldPlaces(tx, did)
+    if (account === null) return
+    // If access has ended since, an intruder may have signed in: the place does not become known.
+    if ((await countAccessEnds(tx, did)) === accessEnds) {
+      if ((await insertPlace(tx, did, origin)) === 0) return
+      await forgetOldPlaces(tx, did)
+    }
     const { email } = account
     if (!isKnownBrowser && email)
       await addNotice(
