@@ -45,6 +45,10 @@ export const contentOf = (text: string): Content => ({
 
 const NOTHING = contentOf('').sha256
 
+/** As in a signature: some stores verify the path as it was sent. RFC 3986, 2.3. */
+const encoded = (text: string): string =>
+  encodeURIComponent(text).replaceAll(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`)
+
 /** A name that may stand before the endpoint's in a certificate with a wildcard. */
 const hostLabel = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
 
@@ -101,11 +105,11 @@ export class Store {
 
   #urlOf({ key = '', query = {} }: StoreRequest): URL {
     const url = new URL(this.#base)
-    url.pathname += key.split('/').map(encodeURIComponent).join('/')
+    url.pathname += key.split('/').map(encoded).join('/')
     // A space is `%20` in a signature, where `searchParams` would send a plus.
     url.search = Object.entries(query)
       .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => `${name}=${encodeURIComponent(value!)}`)
+      .map(([name, value]) => `${name}=${encoded(String(value))}`)
       .join('&')
     return url
   }
@@ -139,7 +143,7 @@ function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   const isName = isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) === 0
   if (!forcePathStyle && isName && hostLabel.test(bucket)) url.hostname = `${bucket}.${url.hostname}`
-  else url.pathname += `${encodeURIComponent(bucket)}/`
+  else url.pathname += `${encoded(bucket)}/`
   return url
 }
 

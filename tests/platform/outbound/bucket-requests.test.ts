@@ -28,6 +28,11 @@ test('keys with characters that URLs, signatures or XML treat differently come b
   await using host = await startBucket()
   const bucket = new Bucket({ ...host.mirror, region: 'auto' })
   const keys = ["a b+c/(d)'e*!~.txt", 'a b+c/f&g=h%41"<>', 'a b+c/ü/雪']
+  const targets: string[] = []
+  host.intercept = ({ url = '' }) => {
+    targets.push(url)
+    return false
+  }
   for (const key of keys) await bucket.put(key, contentOf(key))
   expect((await list(bucket, 'a b+c/')).map(({ key }) => key)).toEqual(keys.toSorted())
   for (const key of keys) {
@@ -35,6 +40,9 @@ test('keys with characters that URLs, signatures or XML treat differently come b
     await bucket.delete(key)
     expect(await bucket.get(key)).toBeNull()
   }
+  expect(await list(bucket, "(d)'")).toEqual([])
+  // Some stores verify the path as it was sent.
+  expect(targets.filter((target) => /[!'()*]/.test(target))).toEqual([])
 })
 
 test('an object is copied under a name that needs encoding', async () => {
