@@ -271,6 +271,32 @@ describe('a request that is running', () => {
     expect(await answer).toMatchObject(ended)
   })
 
+  test('a thread that is made here is not sent if the agent is revoked while the ancestors are asked for', async () => {
+    const account = await newcomer()
+    const agent = await registerAgent(pds, account)
+    const write = async (more: object) => {
+      const { json } = createPost(account.did)
+      const { body } = await account.call('com.atproto.repo.createRecord', {
+        json: { ...json, record: { ...json.record, ...more } },
+      })
+      return body
+    }
+    const { uri, cid, commit } = await write({})
+    const fresh = await write({ reply: { root: { uri, cid }, parent: { uri, cid } } })
+    const thread = { $type: 'app.bsky.feed.defs#notFoundPost', uri, notFound: true }
+    let ends = false
+    appview.answer('app.bsky.feed.getPostThread', async (asked) => {
+      if (new URL(asked.url).searchParams.get('uri') !== uri)
+        return Response.json({ error: 'NotFound' }, { status: 400, headers: { 'atproto-repo-rev': commit.rev } })
+      if (ends) await revoke(pds, agent)
+      return Response.json({ thread })
+    })
+    const read = () => agent.call(`app.bsky.feed.getPostThread?uri=${encodeURIComponent(fresh.uri)}`)
+    expect((await read()).body).toMatchObject({ thread: { post: { uri: fresh.uri }, parent: thread } })
+    ends = true
+    expect(await read()).toMatchObject(ended)
+  })
+
   test('an answer that is being passed on breaks off', async () => {
     const agent = await registerAgent(pds, await newcomer())
     const { promise, resolve: send } = Promise.withResolvers<void>()

@@ -158,5 +158,6 @@ async function ownThread(call: Call<'app.bsky.feed.getPostThread'>, rev: Tid): P
   const thread = await attempt(call, async () =>
     threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params),
   )
+  if (isRecorded(caller)) await call.revalidate(ctx.db)
   return thread && mungedResponse(call, thread, changes, {})
 }
