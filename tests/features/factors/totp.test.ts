@@ -5,7 +5,7 @@ import { basic } from '../../support/clients/http.ts'
 import { hiddenFields, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { beforeLock } from '../../support/interruptions.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -13,13 +13,18 @@ let alice: FactorHolder
 let names = 0
 const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 beforeEach(async () => {
-  alice = new FactorHolder(pds, await createAccount(pds, `app${++names}`))
-  await alice.signIn()
-  await alice.addApp()
+  alice = await setUpApp(pds, `app${++names}`)
 })
 
-const login = (json: object = {}) =>
-  xrpc(pds, 'com.atproto.server.createSession', {
+async function setUpApp(on: TestPds, name: string): Promise<FactorHolder> {
+  const holder = new FactorHolder(on, await createAccount(on, name))
+  await holder.signIn()
+  await holder.addApp()
+  return holder
+}
+
+const login = (json: object = {}, on: TestPds = pds) =>
+  xrpc(on, 'com.atproto.server.createSession', {
     json: { identifier: alice.account.did, password: PASSWORD, ...json },
   })
 const invalid = { status: 400, body: { error: 'InvalidToken' } }
@@ -67,13 +72,15 @@ test('eight wrong codes in an hour close the second factor, wherever they come f
 })
 
 test('a wrong code of an account that has been deleted meanwhile is not stored', async () => {
-  const { did } = alice.account
-  using _ = beforeLock(pds, did, () =>
-    xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did }, headers: basic('admin', ADMIN_TOKEN) }),
+  await using other = await startPds({}, { alone: 'the test replaces a part of the server' })
+  const { account } = await setUpApp(other, 'leaving')
+  const { did } = account
+  using _ = beforeLock(other, did, () =>
+    xrpc(other, 'com.atproto.admin.deleteAccount', { json: { did }, headers: basic('admin', ADMIN_TOKEN) }),
   )
-  expect(await login({ authFactorToken: '000000' })).toMatchObject(invalid)
-  expect(await pds.count('account', { did })).toBe(0)
-  expect(await pds.count('factor_failure', { did })).toBe(0)
+  expect(await login({ identifier: did, authFactorToken: '000000' }, other)).toMatchObject(invalid)
+  expect(await other.count('account', { did })).toBe(0)
+  expect(await other.count('factor_failure', { did })).toBe(0)
 })
 
 test('a wrong password with a right code is a wrong password, and does not use up the code', async () => {
