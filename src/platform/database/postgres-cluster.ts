@@ -397,6 +397,7 @@ export class PostgresCluster implements Cluster {
     if (this.#heartbeat !== null && this.#pulse !== null) {
       clearInterval(this.#heartbeat)
       clearInterval(this.#pulse)
+      this.history.leave()
       await ended(
         this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)),
         closeMillis,

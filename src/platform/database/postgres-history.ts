@@ -117,6 +117,7 @@ export class PostgresHistory implements History {
   #recording: Promise<void> | null = null
   /** Ends the connection of a comparison. */
   readonly #own = new Set<() => void>()
+  #hasLeft = false
   #isClosed = false
 
   constructor(readonly options: HistoryOptions) {}
@@ -205,7 +206,7 @@ export class PostgresHistory implements History {
     const counts = this.#counts.map((count) => count()).filter((count) => count !== null)
     const found = await this.#find(reader)
     if (found.isStandby) throw standbyFound()
-    const end = this.#verdict(found) ?? missing(found, beat, counts)
+    const end = this.#verdict(found) ?? (this.#hasLeft ? null : missing(found, beat, counts))
     if (end !== null) throw this.end(end)
   }
 
@@ -337,6 +338,11 @@ export class PostgresHistory implements History {
       late.abort()
     }
     if (this.isDoubtful) throw unreachable(this.ended.reason ?? this.#fault)
+  }
+
+  /** The node takes back what it has said of itself in the database, and no longer misses it. */
+  leave(): void {
+    this.#hasLeft = true
   }
 
   /** Comparing has ended. Waits until the database says why this node has ended. */

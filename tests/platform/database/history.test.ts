@@ -14,6 +14,7 @@ import {
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { openPostgres } from '../../../src/platform/database/postgres.ts'
+import type { PostgresCluster } from '../../../src/platform/database/postgres-cluster.ts'
 import { startDatabaseLine, type DatabaseLine } from '../../support/faults/database-line.ts'
 import { startServer, startStandby, testDatabase, type PostgresServer } from '../../support/servers/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -190,6 +191,17 @@ test.each(Object.keys(reads))(
     })
   },
 )
+
+test('a node that leaves reads on new connections, and does not miss what it has taken back', async () => {
+  await withServer(async ({ nodes: [one, other] }) => {
+    await add(other, 'kept')
+    await (one.cluster as PostgresCluster).close()
+    expect(await namesIn(one)).toEqual(['kept'])
+    await one.close()
+    expect(await other.cluster!.history.found()).toBeNull()
+    await add(other, 'and goes on')
+  })
+})
 
 test('a role that may not ask which server it is notices what is missing', async () => {
   const functions = ['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']
