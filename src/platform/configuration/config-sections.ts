@@ -874,7 +874,10 @@ export const declared = {
         default: 'starttls',
         doc: 'Transport security of the connection to the mail server.',
       }),
-      smtpTimeoutSecs: field(seconds({ min: 1 }), { default: 15, doc: 'Timeout for connecting and sending.' }),
+      smtpTimeoutSecs: field(seconds({ min: 1 }), {
+        default: 15,
+        doc: 'Longest wait for each response of the mail server; a mail may take four times that long.',
+      }),
       httpToken: optional(secret(text), { doc: 'Bearer token. Required with `mailtrap`.' }),
       httpApiUrl: field(httpUrl, {
         default: 'https://send.api.mailtrap.io/api/send',
