@@ -128,9 +128,11 @@ const upload = async ({ url }: Server, { accessJwt }: Account, bytes: Uint8Array
   return blob.ref.$link
 }
 
+let notes = 0
+/** No two are alike: records with the same content share a CID, and with it a place in caches. */
 const note = () => ({
   $type: collection,
-  text: 'a post of a usual length, '.repeat(8),
+  text: `${'a post of a usual length, '.repeat(8)}number ${notes++}`,
   createdAt: new Date().toISOString(),
 })
 const creation = () => ({ $type: 'com.atproto.repo.applyWrites#create', collection, value: note() })
