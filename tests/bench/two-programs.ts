@@ -32,6 +32,9 @@ const WARM_UP_SECONDS = Number(options['warm-up'])
 const ACCOUNTS = 64
 const RECORDS = 400
 const BATCH = 200
+/** Commits of one record that each account begins with, and events that a subscriber reads from the first on. */
+const SINGLE_POSTS = 6
+const REPLAYED = 500
 const PAGE = 50
 const collection = 'app.bsky.feed.post'
 
@@ -49,6 +52,8 @@ interface Server {
   cids: string[]
   smallBlob: string
   largeBlob: string
+  /** Two states of one account's repository, which imports replace by one another. */
+  archives: Uint8Array[]
   stop(): Promise<void>
 }
 
@@ -86,6 +91,7 @@ async function startServer(program: string): Promise<Server> {
     cids: [],
     smallBlob: '',
     largeBlob: '',
+    archives: [],
     async stop() {
       child.kill('SIGINT')
       await child.exited
@@ -111,10 +117,10 @@ const call = async <T>({ url }: Server, method: string, body: unknown, token?: s
   )
 
 /** Reads a response to its end. */
-async function get({ url }: Server, query: string, token?: string): Promise<number> {
+async function get({ url }: Server, query: string, token?: string): Promise<Uint8Array> {
   const response = await fetch(`${url}/xrpc/${query}`, { headers: token ? { Authorization: `Bearer ${token}` } : {} })
   if (!response.ok) throw new Error(`${query}: ${await response.text()}`)
-  return (await response.arrayBuffer()).byteLength
+  return response.bytes()
 }
 
 const upload = async ({ url }: Server, { accessJwt }: Account, bytes: Uint8Array): Promise<string> => {
@@ -161,6 +167,7 @@ async function fill(server: Server): Promise<void> {
       if (i === 0) server.cids.push(...results.map(({ cid }) => cid))
     }
     server.accounts.push(account)
+    for (let i = 0; i < SINGLE_POSTS; i++) await create(server, account)
   }
   const [first] = server.accounts as [Account]
   const blobs = [bytesOf('small', 50_000), bytesOf('large', 1_000_000)]
@@ -179,6 +186,10 @@ async function fill(server: Server): Promise<void> {
     first.accessJwt,
   )
   ;[server.smallBlob, server.largeBlob] = links as [string, string]
+  const imported = importer(server)
+  server.archives.push(await archiveOf(server, imported))
+  await apply(server, imported, BATCH)
+  server.archives.push(await archiveOf(server, imported))
 }
 
 const writer = ({ accounts }: Server, i: number): Account => accounts[i % ACCOUNTS]!
@@ -191,6 +202,30 @@ const apply = (server: Server, { did, accessJwt }: Account, count: number) =>
     { repo: did, writes: Array.from({ length: count }, creation) },
     accessJwt,
   )
+
+const importer = ({ accounts }: Server): Account => accounts.at(-1)!
+const archiveOf = (server: Server, { did }: Account) => get(server, `com.atproto.sync.getRepo?did=${did}`)
+
+async function importRepo(server: Server, archive: Uint8Array): Promise<void> {
+  const response = await fetch(`${server.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/vnd.ipld.car', Authorization: `Bearer ${importer(server).accessJwt}` },
+    body: archive as Uint8Array<ArrayBuffer>,
+  })
+  if (!response.ok) throw new Error(`importRepo: ${await response.text()}`)
+}
+
+/** Reads the first events of the log. */
+function replay({ url }: Server): Promise<void> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos?cursor=0`)
+  return new Promise((resolve, reject) => {
+    let left = REPLAYED
+    socket.addEventListener('message', () => {
+      if (--left === 0) socket.close()
+    })
+    socket.addEventListener('close', () => (left <= 0 ? resolve() : reject(new Error('the replay ended early'))))
+  })
+}
 
 /** Queries that 16 clients ask, about another account and record each time. */
 const reading = (
@@ -277,6 +312,12 @@ const rows: Row[] = [
     name: 'uploadBlob, 1 MB',
     clients: 4,
     ask: (server, client) => upload(server, writer(server, client), new Uint8Array(randomBytes(1_000_000))),
+  },
+  { name: `replay of ${REPLAYED} events`, clients: 2, ask: replay },
+  {
+    name: `importRepo, ${BATCH} records change`,
+    clients: 1,
+    ask: (server, _, turn) => importRepo(server, server.archives[turn % 2]!),
   },
 ]
 
