@@ -87,8 +87,8 @@ export interface Steps {
   addAll<Payload>(tx: Tx, kind: Kind<Payload>, steps: readonly AddedStep<Payload>[]): Promise<void>
   /**
    * Returns whether the next try of a step succeeds, for callers that show the result to a person. Returns false if the
-   * try fails or does not end within `timeoutMillis`; the step is retried all the same. Call it as soon as the
-   * transaction that added the step has committed.
+   * try fails or does not end within `timeoutMillis`; the step is retried all the same. Returns true if the step is
+   * deleted with its account. Call it as soon as the transaction that added the step has committed.
    */
   nextTry<Payload>(kind: Kind<Payload>, key: string, timeoutMillis: number): Promise<boolean>
   /**
@@ -97,6 +97,8 @@ export interface Steps {
    * that depends on it.
    */
   hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean>
+  /** Delete the steps of an account. Callers that wait for one of them are told at once that it is done. */
+  deleteOf(tx: Tx, did: Did): Promise<void>
   /** Returns a summary of every kind, including kinds without steps. */
   summaries(): Promise<StepSummary[]>
   /** Start to perform steps. First releases those that were taken by dead processes. */

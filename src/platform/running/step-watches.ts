@@ -1,6 +1,6 @@
 /**
- * Callers that wait for the end of a try of a step. This process tells them if it performs the step itself. On a
- * cluster, another node may: then the row of the step says how its try ended.
+ * Callers that wait for the end of a try of a step. This process tells them if it performs the step itself. If another
+ * node of a cluster does, or if the step is deleted, the row of the step says so.
  */
 import type { Context } from '../context.ts'
 import { findProgress, type StepProgress, type StepRow } from './step-store.ts'
@@ -12,7 +12,9 @@ interface Watch {
   /** Whether the try succeeded; false if it did not end in time. */
   readonly end: Promise<boolean>
   tell(isDone: boolean): void
-  /** How far the step was when the caller began to wait; null while that is not known. */
+  /** Whether the step was there when the caller began to wait. */
+  wasThere: boolean
+  /** How far it was then; null while that is not known. */
   before: StepProgress | null
 }
 
@@ -22,7 +24,7 @@ export class StepWatches {
 
   constructor(readonly ctx: Pick<Context, 'db' | 'log'>) {}
 
-  begin(step: StepName, timeoutMillis: number): Watch {
+  begin(step: StepName, timeoutMillis: number, wasThere: boolean): Watch {
     const name = nameOf(step)
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const timer = setTimeout(() => resolve(false), timeoutMillis)
@@ -32,7 +34,7 @@ export class StepWatches {
       beside.delete(watch)
       if (beside.size === 0 && this.#watches.get(name) === beside) this.#watches.delete(name)
     })
-    const watch: Watch = { step, end, tell: resolve, before: null }
+    const watch: Watch = { step, end, tell: resolve, wasThere, before: null }
     this.#watches.set(name, beside.add(watch))
     return watch
   }
@@ -44,15 +46,15 @@ export class StepWatches {
     this.#watches.delete(name)
   }
 
-  /** A try of some step has ended at another node. */
+  /** A try of some step has ended at another node, or some steps have been deleted. */
   async ask(): Promise<void> {
     for (const watch of this.#all()) {
-      const { step, before } = watch
-      if (before === null) continue
+      const { step, wasThere } = watch
+      if (!wasThere) continue
       try {
         const now = await findProgress(this.ctx.db, step)
         if (now === null) watch.tell(true)
-        else if (hasFailed(before, now)) watch.tell(false)
+        else if (watch.before !== null && hasFailed(watch.before, now)) watch.tell(false)
       } catch (error) {
         this.ctx.log.warn('could not read the state of a step', { stepKind: step.kind, error })
       }

@@ -17,7 +17,7 @@
  *   reclaim steps from dead nodes.
  */
 import { MINUTE_MILLIS } from '../../base/durations.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import { inPieces, type Tx } from '../database/database.ts'
 import { holderOf } from '../database/row-holders.ts'
@@ -27,6 +27,7 @@ import { StepWatches } from './step-watches.ts'
 import { StepPostponed, type AddedStep, type Step, type StepKindOf, type Steps } from './step-kind.ts'
 import {
   deleteStep,
+  deleteStepsOf,
   findProgress,
   hastenStep,
   insertSteps,
@@ -47,7 +48,7 @@ import {
 } from './step-store.ts'
 
 export { StepPostponed, type Step } from './step-kind.ts'
-export { deleteStepsOf, hastenSteps, isStepWaiting, withdrawStep } from './step-store.ts'
+export { hastenSteps, isStepWaiting, withdrawStep } from './step-store.ts'
 
 /** Timeout of one try, well below `LEASE_MILLIS`. */
 const MAX_TRY_MILLIS = 2 * MINUTE_MILLIS
@@ -61,7 +62,7 @@ const MIN_LOOK_MILLIS = 1000
 const FAILED_LOOK_MILLIS = 10_000
 /** On a cluster, the longest delay at any time: a notification may be lost. */
 const CLUSTER_LOOK_MILLIS = 30_000
-/** Channels of the cluster: steps are due that a node has added or hastened, and a try has ended. */
+/** Channels of the cluster: steps are due that a node has added or hastened; a try has ended, or steps were deleted. */
 const DUE = 'steps due'
 const ENDED = 'step tries ended'
 const MAX_ERROR_CHARS = 500
@@ -128,6 +129,12 @@ export class StepRunner implements Steps {
     this.ctx.db.cluster?.notify(tx, DUE)
   }
 
+  async deleteOf(tx: Tx, did: Did): Promise<void> {
+    if ((await deleteStepsOf(tx, did)) === 0) return
+    tx.afterCommit(() => void this.#watches.ask())
+    this.ctx.db.cluster?.notify(tx, ENDED)
+  }
+
   async start(): Promise<void> {
     const { db } = this.ctx
     await releaseSteps(db)
@@ -172,26 +179,24 @@ export class StepRunner implements Steps {
 
   async nextTry<Payload>({ name }: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
     const step = { kind: name, key }
-    const watch = this.#watches.begin(step, timeoutMillis)
-    if (this.ctx.db.cluster !== null) {
-      const before = await findProgress(this.ctx.db, step)
-      // Another node may have been as quick as that.
-      if (before === null) watch.tell(true)
-      watch.before = before
-    }
+    const watch = this.#watches.begin(step, timeoutMillis, true)
+    watch.before = await findProgress(this.ctx.db, step)
+    // Another node may have been as quick as that, and the account of the step may have been deleted.
+    if (watch.before === null) watch.tell(true)
     return watch.end
   }
 
   async hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean> {
     const step = { kind, key }
     // Watched first: a try that is under way may end before the transaction does.
-    const watch = this.#watches.begin(step, timeoutMillis)
+    const watch = this.#watches.begin(step, timeoutMillis, false)
     const { clock, db } = this.ctx
     watch.before = await db.transaction((tx) => {
       db.cluster?.notify(tx, DUE)
       return hastenStep(tx, step, clock.now())
     })
-    if (watch.before !== null) this.wake()
+    watch.wasThere = watch.before !== null
+    if (watch.wasThere) this.wake()
     else this.#watches.tell(step, false)
     return watch.end
   }

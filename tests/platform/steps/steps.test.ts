@@ -271,6 +271,29 @@ test('a mail that is slow keeps only whoever waits for it, and no longer than it
   await pds.runSteps()
 })
 
+test('whoever waits for a mail that cannot be sent yet waits no longer than there is an account', async () => {
+  const port = await freePort()
+  await using pds = await withMailAt(port, 30)
+  await using box = await startMailbox({ tls: 'none', port })
+  const ann = await createAccount(pds, 'ann')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  box.held = promise
+  // As many as two nodes send at a time.
+  for (let i = 0; i < 8; i++) {
+    const { email } = await createAccount(pds, `before${i}`)
+    expect((await requestReset(pds, email)).status).toBe(200)
+  }
+  await until(async () => (await pds.count('step', { kind: 'mail' })) === 8)
+  const asked = ann.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
+  await until(async () => (await pds.count('step', { did: ann.did })) === 1)
+  const headers = basic('admin', ADMIN_TOKEN)
+  expect((await xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did: ann.did }, headers })).status).toBe(200)
+  expect((await asked).status).toBe(200)
+  resolve()
+  await pds.runSteps()
+  expect(box.received.filter(({ to }) => to.includes(ann.email))).toEqual([])
+})
+
 test('a crawler that is away is asked again when it is back, with no event in between', async () => {
   await using crawler = startCrawler()
   crawler.statuses.push(503, 503, 503, 503, 503, 503)

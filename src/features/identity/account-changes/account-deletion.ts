@@ -8,7 +8,6 @@ import { forgetAccount } from '../../../http/hooks.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { deleteStepsOf } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
 import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
@@ -152,7 +151,7 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
  * Returns what is to follow the commit: deleting files. If that fails, they are orphans, which the blob scrub finds.
  */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<() => Promise<void>> {
-  await deleteStepsOf(tx, did)
+  await ctx.steps.deleteOf(tx, did)
   const sequel = await forgetAccount(ctx, tx, did)
   await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'deleted' }])
   return sequel
