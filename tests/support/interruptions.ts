@@ -34,3 +34,20 @@ export function beforeLock({ ctx: { db } }: Pick<TestPds, 'ctx'>, did: string, a
   })
   return transactions
 }
+
+/** Once, do something before a transaction of any kind. */
+export function beforeTransaction({ ctx: { db } }: Pick<TestPds, 'ctx'>, act: () => Promise<unknown>): Disposable {
+  const [transaction, transactionOn] = [db.transaction.bind(db), db.transactionOn.bind(db)]
+  const [alone, locking] = [spyOn(db, 'transaction'), spyOn(db, 'transactionOn')]
+  const restore = () => {
+    alone.mockRestore()
+    locking.mockRestore()
+  }
+  const acted = async () => {
+    restore()
+    await act()
+  }
+  alone.mockImplementation((work) => acted().then(() => transaction(work)))
+  locking.mockImplementation((lock, work) => acted().then(() => transactionOn(lock, work)))
+  return { [Symbol.dispose]: restore }
+}

@@ -76,6 +76,7 @@ export interface Tables {
   escrow_share: { did: string; share_wrapped: string }
   factor_failure: { did: string }
   factor_recovery_code: { did: string }
+  further_handle: { did: string }
   kek_generation: { generation: number }
   known_place: { did: string }
   known_wallet: Record<never, never>

@@ -8,6 +8,9 @@ import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.t
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
+import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } } })
@@ -340,5 +343,38 @@ describe('an hour after the sign-in', () => {
     expect(await pds.count('app_password', { did: wes.did })).toBe(0)
     await enterByWallet()
     expect((await send()).body).toContain('class="secret"')
+  })
+})
+
+describe('a form whose browser is signed out before it takes effect', () => {
+  const mate = setUp(() => createAccount(pds, 'mate'))
+  const forms: Record<string, () => Record<string, string>> = {
+    'app-passwords': () => ({ name: 'mine' }),
+    email: () => ({ current: PASSWORD, email: 'mallory@example.com' }),
+    handle: () => ({ handle: 'mallory' }),
+    handles: () => ({ handle: 'mallory-too' }),
+    'sharing/invite': () => ({ delegate: mate.handle }),
+    deactivate: () => ({}),
+  }
+  const stateOf = async ({ did }: TestAccount) => ({
+    account: await pds.rows('account', { did }, ['handle', 'email', 'deactivated_at']),
+    counts: await Promise.all(
+      (['app_password', 'further_handle', 'delegation'] as const).map((table) => pds.count(table, { did })),
+    ),
+  })
+  let count = 0
+
+  test.each(Object.entries(forms))('%s changes nothing', async (path, fields) => {
+    const account = await createAccount(pds, `leaver${++count}`)
+    const [{ browser }, other] = [await enter(account), await enter(account)]
+    const before = await stateOf(account)
+    const form = { account: account.did, form_token: await formToken(browser), ...fields() }
+    const everyoneElse = { account: account.did, form_token: await formToken(other.browser) }
+    using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+    using __ = beforeTransaction(pds, async () => {
+      expect((await other.browser.send('/account/browsers', everyoneElse)).status).toBe(303)
+    })
+    expect((await browser.send(`/account/${path}`, form)).body).toContain('You have been signed out')
+    expect(await stateOf(account)).toEqual(before)
   })
 })

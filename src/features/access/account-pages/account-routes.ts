@@ -433,8 +433,6 @@ async function download(call: PageCall, holder: Holder, form: URLSearchParams): 
   let archive: Response | null = null
   const refused = await showFault(call, holder, { section: 'archive', form }, async () => {
     await charge(call, { name: 'exportAccount', key: did })
-    // The archive may take hours to be sent.
-    call.revalidate = holder.revalidate
     archive = await archiveOfAccount(call, did)
   })
   return refused ?? archive

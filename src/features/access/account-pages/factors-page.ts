@@ -340,7 +340,6 @@ async function showNewPasskey(
 async function confirmPasskey(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response> {
   const { account, device } = holder
   let codes: string[] | null = null
-  call.revalidate = holder.revalidate
   const fault = await faultOf(async () => {
     await charge(call, 'createSession')
     const answer = passkeyAnswer(form) ?? ''

@@ -1,6 +1,5 @@
 /** Forms that act for a signed-in account, and who may send them. */
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
-import type { Revalidate } from '../../../http/revalidation.ts'
 import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -23,11 +22,12 @@ export interface Holder {
   passedFactor: SignedIn['passedFactor']
   isProven: boolean
   isRemembered: boolean
-  /** Throws once the account was signed out in this browser. */
-  revalidate: Revalidate
 }
 
-/** Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in. */
+/**
+ * Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in. From
+ * then on, `call.revalidate` throws once the account was signed out in this browser.
+ */
 export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
   const device = await deviceOf(call)
   const did = wanted === null ? null : parseDid(wanted)
@@ -36,8 +36,8 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   found.noteUse()
   const { account, passedFactor, isProven, isRemembered } = found
   const at = call.ctx.clock.now()
-  const revalidate: Revalidate = (reader) => requireSignedIn(reader, device, account.did, at)
-  return { account, device, passedFactor, isProven, isRemembered, revalidate }
+  call.revalidate = (reader) => requireSignedIn(reader, device, account.did, at)
+  return { account, device, passedFactor, isProven, isRemembered }
 }
 
 /** Where a browser is sent that `holderOf` refuses. An account that was to stay signed in there is named. */
@@ -84,8 +84,6 @@ export const holderUpload = (
         const holder = await holderOf(call, wanted)
         if (!holder) return seeOther(await signInUrl(call, wanted))
         requireFormToken(holder.device, fields)
-        // The file may take hours to arrive.
-        call.revalidate = holder.revalidate
         return work(call, holder, fields, file)
       })
     },
