@@ -82,6 +82,23 @@ test('an interrupted move goes on with the same proof and names, and not with ot
   expect((await arrive(mover, 'slow')).body.error).not.toBeUndefined()
 })
 
+test.each([{}, { password: 'a password of the owner' }])(
+  'an interrupted move that goes on with %p leaves no password of who began it',
+  async (changes) => {
+    const mover = await stranger(pds, 'k256')
+    const name = `begun${Object.keys(changes).length}`
+    const password = 'a password of a thief'
+    const begun = holder(pds, { ...(await arrive(mover, name, { password })).body, email: '', password })
+    const made = await begun.call('com.atproto.server.createAppPassword', { json: { name: 'kept' } })
+    expect(made.status).toBe(200)
+    expect((await arrive(mover, name, changes)).status).toBe(200)
+    const signIn = async (tried: string) =>
+      (await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: mover.did, password: tried } })).status
+    expect([await signIn(password), await signIn(made.body.password)]).toEqual([401, 401])
+    if (changes.password !== undefined) expect(await signIn(changes.password)).toBe(200)
+  },
+)
+
 test('it needs an address and a free handle, and none that is reserved for the service', async () => {
   const mover = await stranger(pds, 'p256')
   expect((await arrive(mover, 'nobody', { email: undefined })).status).toBe(400)

@@ -6,8 +6,8 @@ import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { updatePasswordHash } from './password-store.ts'
 
-/** Give a password to an account that is not in use yet. Ends no session. */
-export async function givePassword(tx: Tx, did: Did, hash: string): Promise<void> {
+/** Give a password to an account that is not in use yet, or, if `hash` is null, take it away. Ends no session. */
+export async function givePassword(tx: Tx, did: Did, hash: string | null): Promise<void> {
   await updatePasswordHash(tx, did, hash)
 }
 

@@ -6,7 +6,7 @@ export const findPasswordHash = async (reader: Reader, did: Did): Promise<string
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))
     ?.hash ?? null
 
-export const updatePasswordHash = (tx: Tx, did: Did, hash: string): Promise<number> =>
+export const updatePasswordHash = (tx: Tx, did: Did, hash: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did}`)
 
 /** Replace the hash of the same password. Returns 0 if the hash is no longer `before`. */

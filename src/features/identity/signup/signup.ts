@@ -115,8 +115,9 @@ export async function createAccount<Entry>(
 
 /**
  * Continue a migration that was begun. The owner of a DID who repeats the handle and email address gets a new session
- * of the account that exists already, with the password given now. All access from before ends, and so do its second
- * factors, because an intruder may have begun it. Returns null if there is none, or if it was ever active.
+ * of the account that exists already, with the password given now, or without one. All access from before ends, and so
+ * do its second factors, because an intruder may have begun it. Returns null if there is none, or if it was ever
+ * active.
  */
 async function arriveAgain<Entry>(
   exchange: Exchange,
@@ -139,8 +140,9 @@ async function arriveAgain<Entry>(
   return ctx.db.transaction(async (tx) => {
     const account = await isHere(tx)
     if (!account) return null
-    if (passwordHash !== null) await givePassword(tx, provenDid, passwordHash)
-    await endAccess(ctx, tx, provenDid, 'reset_password')
+    await givePassword(tx, provenDid, passwordHash)
+    // A reset leaves app passwords, and devices that the account was transferred to.
+    for (const why of ['reset_password', 'revoked'] as const) await endAccess(ctx, tx, provenDid, why)
     await deleteFactors(tx, provenDid)
     await announceIn(tx, exchange, 'arrived', provenDid, { handle: account.handle! })
     return { did: provenDid, handle: account.handle!, genesis: null, entry: await enter(tx, provenDid) }
