@@ -6,6 +6,7 @@ import { createAccount, logIn, xrpc } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { MASTER_KEY } from '../../support/servers/pds.ts'
 import { stranger } from '../../support/clients/stranger.ts'
+import { deviceKey } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -199,6 +200,19 @@ test('a DID is not taken without proof of it', async () => {
   ]
   for (const [text, error, message] of refused)
     expect(await move(did, text, 'thief')).toMatchObject({ status: 401, body: { error, message } })
+})
+
+test('the key of a labeler does nothing for the account that runs it', async () => {
+  const { did, didKey, token, publish } = await stranger(pds, 'k256')
+  expect(await move(did, token(), 'labelled')).toMatchObject({ status: 200 })
+  await publish({ verificationMethods: { atproto: deviceKey().did, atproto_label: didKey } })
+  const iss = `${did}#atproto_labeler`
+  const refused = { status: 401, body: { error: 'UntrustedIss' } }
+  expect(await move(did, token({ iss }), 'labelled')).toMatchObject(refused)
+  const headers = { 'content-type': 'text/plain', ...bearer(token({ iss, lxm: 'com.atproto.repo.uploadBlob' })) }
+  expect(await xrpc(pds, 'com.atproto.repo.uploadBlob', { method: 'POST', body: 'a text', headers })).toMatchObject(
+    refused,
+  )
 })
 
 test('a key that was published after the document was kept counts', async () => {
