@@ -143,12 +143,29 @@ test('pages are read to their end', async () => {
   ])
 })
 
+test('a value with a NUL is no label, and hinders neither other labels nor other labelers', async () => {
+  await sweep()
+  said.set(first.did, [label(first, dids[0]!, 'a\u0000b'), label(first, dids[0]!, 'spam')])
+  said.set(second.did, [label(second, dids[1]!, 'rude')])
+  expect(await sweep()).toEqual({ swept: 2, errors: 0 })
+  expect(await flags()).toEqual([
+    [0, 'spam', first.did],
+    [1, 'rude', second.did],
+  ])
+  said.clear()
+  await sweep()
+})
+
+/** Many labels on the account that is asked about alone. */
+const manyLabels = (count: number) =>
+  Array.from({ length: count }, (_, i) => label(first, dids.toSorted().at(-1)!, `val-${i}`))
 const failures: [string, () => Response][] = [
   ['an error', () => Response.json({ error: 'No' }, { status: 500 })],
   ['a page', () => new Response('<h1>hello</h1>')],
   ['null', () => Response.json(null)],
   ['no labels', () => Response.json({ labels: 'none' })],
   ['more than it may', () => Response.json({ labels: ['x'.repeat(1024 ** 2)] })],
+  ['more about an account than anyone has to say', () => Response.json({ labels: manyLabels(501) })],
   ['pages without end', () => Response.json({ labels: [{}], cursor: 'again' })],
   ['a redirect', () => Response.redirect('https://elsewhere.test/')],
 ]

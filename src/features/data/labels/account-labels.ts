@@ -26,6 +26,8 @@ interface Scope {
 
 /** Longer values are not label values: the lexicon allows 128 bytes. */
 const MAX_VALUE_CHARS = 128
+/** Values of one account, negated ones included. A labeler that has more to say about it is out of order. */
+export const MAX_VALUES_PER_ACCOUNT = 500
 
 type Statement = AccountLabel & { negated: boolean }
 
@@ -34,19 +36,30 @@ export class LabelTally {
   readonly #scope: Scope
   readonly #dids: ReadonlySet<unknown>
   readonly #last = new Map<string, Statement>()
+  readonly #counts = new Map<Did, number>()
 
   constructor(scope: Scope) {
     this.#scope = scope
     this.#dids = new Set(scope.dids)
   }
 
-  /** Add an unverified label. Ignores malformed labels and those outside the scope. */
-  add(label: unknown): void {
+  /**
+   * Add an unverified label. Ignores malformed labels and those outside the scope. Returns false if the account has too
+   * many.
+   */
+  add(label: unknown): boolean {
     const statement = this.#read(label)
-    if (statement === null) return
-    const key = `${statement.did} ${statement.val}`
+    if (statement === null) return true
+    const { did, val, labelledAt } = statement
+    const key = `${did} ${val}`
     const before = this.#last.get(key)
-    if (!before || statement.labelledAt >= before.labelledAt) this.#last.set(key, statement)
+    if (before === undefined) {
+      const count = (this.#counts.get(did) ?? 0) + 1
+      if (count > MAX_VALUES_PER_ACCOUNT) return false
+      this.#counts.set(did, count)
+    }
+    if (!before || labelledAt >= before.labelledAt) this.#last.set(key, statement)
+    return true
   }
 
   /** Returns the labels in force at `now`: the last of each account and value, unless negated or expired. */
@@ -60,11 +73,15 @@ export class LabelTally {
     if (typeof label !== 'object' || label === null) return null
     const { src, uri, val, neg, cts, exp } = label as Record<string, unknown>
     const { labeler, values } = this.#scope
-    if (src !== labeler || !this.#dids.has(uri) || typeof val !== 'string' || val.length > MAX_VALUE_CHARS) return null
+    if (src !== labeler || !this.#dids.has(uri) || !isValue(val)) return null
     if (values.length > 0 && !values.includes(val)) return null
     return { did: uri as Did, val, negated: neg === true, labelledAt: instantOf(cts) ?? 0, expiresAt: instantOf(exp) }
   }
 }
+
+/** No label has control characters, some of which cannot be stored. */
+const isValue = (val: unknown): val is string =>
+  typeof val === 'string' && val.length <= MAX_VALUE_CHARS && !/\p{Cc}/u.test(val)
 
 function instantOf(text: unknown): Millis | null {
   const instant = typeof text === 'string' ? Date.parse(text) : NaN

@@ -15,7 +15,7 @@ import { serviceEndpoint } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountSubject, fileReport } from '../../operations/cases/cases.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
-import { LabelTally, type AccountLabel } from './account-labels.ts'
+import { LabelTally, MAX_VALUES_PER_ACCOUNT, type AccountLabel } from './account-labels.ts'
 import {
   accountPage,
   accountsAmong,
@@ -76,7 +76,9 @@ async function askLabeler(ctx: Context, { did: labeler, labels: values }: Watche
   const holding: AccountLabel[] = []
   for await (const dids of accountBatches(ctx)) {
     const tally = new LabelTally({ labeler, values, dids })
-    for await (const label of labelsAbout(ctx, endpoint, labeler, dids)) tally.add(label)
+    for await (const label of labelsAbout(ctx, endpoint, labeler, dids))
+      if (!tally.add(label))
+        throw new LabelerFault(`it returned more than ${MAX_VALUES_PER_ACCOUNT} values for an account`)
     holding.push(...tally.holding(ctx.clock.now()))
   }
   return holding
