@@ -14,6 +14,7 @@ import { inProcessNamespace, seesAllProcesses } from '../../support/faults/proce
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
+import { testDatabase } from '../../support/servers/postgres.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
 import { FORMER_PASSWORD, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
 import { until } from '../../support/until.ts'
@@ -52,8 +53,10 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 const lived = (path: string) =>
   new LivedFolder(path, { url: URL_OF_BOTH, serverDid: 'did:web:localhost%3A2599', domain: 'test' })
 
+let databaseUrl: string | undefined
 const env = () => ({
   SERVICE_DATA_DIR: dataDir,
+  ...(databaseUrl !== undefined && { SERVICE_DATABASE_URL: databaseUrl }),
   SERVICE_PUBLIC_URL: URL_OF_BOTH,
   SERVICE_PORT: '1',
   SERVICE_LOG_LEVEL: 'error',
@@ -265,6 +268,24 @@ for (const [name, damage, fault] of damages)
     ])
     expect(await arrived()).toEqual(['anna.test', 'otto.test', 'rosa.test'])
   })
+
+test('an account with text that PostgreSQL cannot store is named and left out, and the others come', async () => {
+  const place = await testDatabase()
+  databaseUrl = place.databaseUrl
+  try {
+    const accounts = new Database(join(folder, 'account.sqlite'))
+    accounts
+      .query('INSERT INTO app_password SELECT did, ?, passwordScrypt, NULL, 0 FROM account WHERE did = ?')
+      .run('my\0phone', otto!.did)
+    accounts.close()
+    const [code, text] = await move()
+    expect([code, text]).toEqual([1, expect.stringContaining(`${otto!.did}: text must not contain NUL characters`)])
+    expect(text).toContain('2 accounts moved in')
+  } finally {
+    databaseUrl = undefined
+    await place.drop()
+  }
+})
 
 test('an event and a reserved key that are malformed are named and left out, and all else comes', async () => {
   const reserved = join(folder, 'actors', 'reserved_keys')

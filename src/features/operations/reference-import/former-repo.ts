@@ -1,6 +1,7 @@
 /** The repository and the blobs of an account at the old server, verified as they are read. */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { Refusal } from '../../../http/errors.ts'
+import { TextNotStorable } from '../../../platform/database/database.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'
 import { verifyCommit } from '../../../protocol/commit.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -25,7 +26,7 @@ export function formerRepoOf(actor: ReferenceActor, did: Did): FormerRepo {
 
 /** Whether an error is a fault of this one account, which is then left out. Others end the command. */
 export const isFaultOfAccount = (error: unknown): error is Error =>
-  error instanceof OperatorError || error instanceof Refusal
+  error instanceof OperatorError || error instanceof Refusal || error instanceof TextNotStorable
 
 /** Read everything. Throws as `formerRepoOf` does, at the first block that is missing or malformed. */
 export async function verifyFormerRepo(
