@@ -325,8 +325,11 @@ describe('an hour after the sign-in', () => {
     expect(await pds.count('app_password', { did: vic.did })).toBe(0)
   })
 
-  test('an account without a password signs in with its wallet first', async () => {
-    const wes = await sovereignAccount(pds, 'wes', { password: undefined })
+  test.each([
+    ['app-passwords', { name: 'one' }],
+    ['email', { email: 'thief@example.com' }],
+  ])('an account without a password signs in with its wallet before %s', async (path, fields) => {
+    const wes = await sovereignAccount(pds, `wes-${path}`, { password: undefined })
     const browser = new CookieBrowser(pds)
     const enterByWallet = async () => {
       const begun = await browser.begin(wes.did)
@@ -335,14 +338,20 @@ describe('an hour after the sign-in', () => {
     }
     await enterByWallet()
     pds.clock.advance({ secs: HOUR + 1 })
+    const state = async () => [
+      await pds.count('app_password', { did: wes.did }),
+      await pds.rows('account', { did: wes.did }, ['email']),
+    ]
+    const before = await state()
     const send = async () =>
-      browser.send('/account/app-passwords', { account: wes.did, form_token: await formToken(browser), name: 'one' })
+      browser.send(`/account/${path}`, { account: wes.did, form_token: await formToken(browser), ...fields })
     const location = (await send()).headers.get('location')!
     expect(location).toBe(`/account/sign-in?identifier=${wes.handle}`)
     expect((await browser.open(location)).body).toContain('Use your wallet')
-    expect(await pds.count('app_password', { did: wes.did })).toBe(0)
+    expect(await state()).toEqual(before)
     await enterByWallet()
-    expect((await send()).body).toContain('class="secret"')
+    await send()
+    expect(await state()).not.toEqual(before)
   })
 })
 

@@ -69,6 +69,7 @@ import {
   provenForm,
   requireNavigation,
   signIn,
+  signInAgainUrl,
   signInUrl,
   signOut,
   withPassword,
@@ -462,9 +463,12 @@ function wantedHandle({ config }: Context, form: URLSearchParams): string {
 }
 
 async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
+  const { account, isProven } = holder
+  // Who reads the mail can set a password. An account that has one is asked for it by the form.
+  if (!account.hasPassword && !isProven) return seeOther(signInAgainUrl(account))
   let notice: Phrase | null = null
   const fault = await faultOf(async () => {
-    notice = await moveAddress(call, holder.account, form)
+    notice = await moveAddress(call, account, form)
   })
   if (fault === null && notice === null) return null
   return renderAccountPage(call, holder, {
