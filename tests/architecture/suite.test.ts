@@ -1,4 +1,7 @@
-/** Which test files run on which database is derived from what they import, so nothing may go past that. */
+/**
+ * Which test files run on which database is derived from what they import, so nothing may go past that. Processes that
+ * run tests at the same time share the ports of the machine.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'bun:test'
@@ -58,4 +61,25 @@ test('a test file of blobs runs on a bucket unless each of its servers says wher
     const places = source.match(/\bblobMirror: bucket\.mirror\b|\bblobs: (?:bucket\.primary\b|\{ store: )/g)
     expect([path, places?.length]).toEqual([path, servers.length])
   }
+})
+
+test('processes that ask for ports at the same time get different ones, and each different ones in turn', async () => {
+  const script = `import { freePort } from ${JSON.stringify(join(ROOT, 'tests/support/ports.ts'))}
+    const ports = []
+    for (let i = 0; i < 120; i++) ports.push(await freePort())
+    console.log(JSON.stringify(ports))
+    await Bun.stdin.text()`
+  const children = Array.from({ length: 4 }, () =>
+    Bun.spawn([process.execPath, '-e', script], { stdin: 'pipe', stdout: 'pipe' }),
+  )
+  const ports: number[] = []
+  // None ends before all have theirs.
+  for (const { stdout } of children) {
+    const { value } = await stdout.getReader().read()
+    ports.push(...JSON.parse(Buffer.from(value!).toString()))
+  }
+  for (const { stdin } of children) await stdin.end()
+  await Promise.all(children.map(({ exited }) => exited))
+  expect(ports).toHaveLength(480)
+  expect(new Set(ports).size).toBe(480)
 })

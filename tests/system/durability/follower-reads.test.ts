@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { basic, bearer, raw, request, type Answer } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
-import { lastingPort } from '../../support/ports.ts'
+import { freePort } from '../../support/ports.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { beginProgram, runProgram, type StartingServer } from '../../support/servers/program.ts'
@@ -66,9 +66,9 @@ class Server {
 /** Two machines and a folder. The first one serves. */
 async function twoMachines(more: Record<string, string> = {}) {
   const folder = join(scratch, String(++worlds))
-  const publicUrl = `http://localhost:${await lastingPort()}`
+  const publicUrl = `http://localhost:${await freePort()}`
   const make = async (name: string) => {
-    const port = await lastingPort()
+    const port = await freePort()
     const own = join(folder, name)
     mkdirSync(own, { recursive: true })
     return new Server(`http://localhost:${port}`, own, {

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
 import { startTcpLine, type TcpLine } from '../../support/faults/tcp-line.ts'
-import { lastingPort } from '../../support/ports.ts'
+import { freePort } from '../../support/ports.ts'
 import type { BucketHost } from '../../support/servers/bucket-host.ts'
 import { beginProgram, type StartingServer } from '../../support/servers/program.ts'
 
@@ -29,7 +29,7 @@ export class Machine {
     const folder = join(scratch, name)
     mkdirSync(folder)
     const line = await startTcpLine(mirror.endpoint)
-    const port = await lastingPort()
+    const port = await freePort()
     return new Machine(`http://localhost:${port}`, folder, line, {
       ...shared,
       PORT: String(port),

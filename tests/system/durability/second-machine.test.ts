@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { lie } from '../../support/faults/lying-bucket.ts'
-import { lastingPort } from '../../support/ports.ts'
+import { freePort } from '../../support/ports.ts'
 import { Random } from '../../support/random.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { runProgram } from '../../support/servers/program.ts'
@@ -42,7 +42,7 @@ test(
     const scratch = mkdtempSync(join(tmpdir(), 'holdfast-second-'))
     await using bucket = await startBucket()
     lie(bucket)
-    const shared = { SERVICE_PUBLIC_URL: `http://localhost:${await lastingPort()}` }
+    const shared = { SERVICE_PUBLIC_URL: `http://localhost:${await freePort()}` }
     const random = new Random(SEED)
     const next = drawn(random)
     let [serving, other] = [

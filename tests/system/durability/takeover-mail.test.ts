@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
-import { lastingPort } from '../../support/ports.ts'
+import { freePort } from '../../support/ports.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { until } from '../../support/until.ts'
 import { Machine } from './machines.ts'
@@ -22,7 +22,7 @@ test.each(['kill', 'freeze', 'cut off'] as const)(
     await using bucket = await startBucket()
     await using box = await startMailbox({ tls: 'none' })
     const shared = {
-      SERVICE_PUBLIC_URL: `http://localhost:${await lastingPort()}`,
+      SERVICE_PUBLIC_URL: `http://localhost:${await freePort()}`,
       SERVICE_EMAIL_PROVIDER: 'smtp',
       SERVICE_EMAIL_FROM: 'pds@example.org',
       SERVICE_EMAIL_SMTP_HOST: 'localhost',

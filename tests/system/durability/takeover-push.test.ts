@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
 import { Phone } from '../../support/clients/phone.ts'
-import { lastingPort } from '../../support/ports.ts'
+import { freePort } from '../../support/ports.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { PushRelay } from '../../support/servers/push-relay.ts'
 import { until } from '../../support/until.ts'
@@ -26,7 +26,7 @@ test.each(['kill', 'freeze', 'cut off'] as const)(
     await using relay = await PushRelay.start({ codes: ['a code'] })
     const { notifications } = relay.config
     const shared = {
-      SERVICE_PUBLIC_URL: `http://localhost:${await lastingPort()}`,
+      SERVICE_PUBLIC_URL: `http://localhost:${await freePort()}`,
       SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32),
       SERVICE_AGENT_AUTH_SERVICE_AUTH_ENABLED: 'true',
       SERVICE_IROH_ENABLED: 'true',
