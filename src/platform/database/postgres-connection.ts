@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { isLost, unknownOutcome } from './postgres-faults.ts'
-import { changeMissing, unreachable, type PostgresHistory } from './postgres-history.ts'
+import { unreachable, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect, type Question } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
@@ -129,7 +129,7 @@ export class PostgresWriter {
       )
     } catch (error) {
       if ((error as { errno?: unknown }).errno !== DIVISION_BY_ZERO) throw error
-      throw unreachable(this.state.history.end(changeMissing()))
+      throw unreachable(this.state.history.markMissing())
     }
   }
 
@@ -210,7 +210,7 @@ export class PostgresWriter {
     }
     // Neither committed nor marked as refused, now or by an earlier attempt whose response was lost: a change is
     // missing.
-    if (count === 0 && !(await isAt(refused))) throw this.state.history.end(changeMissing())
+    if (count === 0 && !(await isAt(refused))) throw unreachable(this.state.history.markMissing())
     this.#commits += 2
     return false
   }

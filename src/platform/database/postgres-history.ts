@@ -345,6 +345,11 @@ export class PostgresHistory implements History {
     this.#hasLeft = true
   }
 
+  /** The mark of a transaction is missing: a change was lost, unless others have deleted it since this node has left. */
+  markMissing(): OperatorError {
+    return this.#hasLeft ? new OperatorError('this server has stopped') : this.end(changeMissing())
+  }
+
   /** Comparing has ended. Waits until the database says why this node has ended. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -402,4 +407,4 @@ function missing(
   return counts.some(({ writer, commits }) => (marks[writer] ?? 0) < commits) ? changeMissing() : null
 }
 
-export const changeMissing = () => new HistoryLost('a change that was acknowledged is missing')
+const changeMissing = () => new HistoryLost('a change that was acknowledged is missing')

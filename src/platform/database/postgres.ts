@@ -137,8 +137,9 @@ export async function openPostgres({
     ended: history.ended,
     async close() {
       await history.close()
-      await cluster.close()
+      // Before the node leaves: others then delete the marks of its transactions.
       await ended(queue.close(), waits.closeMillis)
+      await cluster.close()
       await closeAll()
     },
   }

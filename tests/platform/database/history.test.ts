@@ -203,6 +203,50 @@ test('a node that leaves reads on new connections, and does not miss what it has
   })
 })
 
+/** A transaction that has changed something, and ends when it is told to. */
+async function longTransaction(db: Database): Promise<{ end: () => void; made: Promise<unknown> }> {
+  const begun = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  const made = db.transactionOn(lockOn('test', 'late'), async (tx) => {
+    await tx.run(sql`INSERT INTO entry (name) VALUES ('late')`)
+    begun.resolve()
+    await held.promise
+  })
+  await begun.promise
+  return { end: held.resolve, made }
+}
+
+/** A node that joins deletes the marks of those that have left. */
+const joinAndLeave = async ({ line }: Given) => (await node(line.databaseUrl)).close()
+
+test('a transaction that runs while its node is closed is made, though another node joins', async () => {
+  await withServer(async (given) => {
+    const [one, other] = given.nodes
+    const { end, made } = await longTransaction(one)
+    const closed = one.close()
+    await joinAndLeave(given)
+    end()
+    await Promise.all([made, closed])
+    expect([await namesIn(other), await other.cluster!.history.found()]).toEqual([['late'], null])
+  })
+})
+
+test('a transaction that outlasts its node is refused, and nothing counts as lost', async () => {
+  await withServer(async (given) => {
+    const [one, other] = given.nodes
+    const { end, made } = await longTransaction(one)
+    const closed = one.close()
+    const hasLeft = async () => (await other.all(sql`SELECT id FROM node`)).length === 1
+    await until(hasLeft)
+    await joinAndLeave(given)
+    end()
+    expect(await thrownBy(made)).toThrow(DatabaseUnavailable)
+    await closed
+    expect([await namesIn(other), await other.cluster!.history.found()]).toEqual([[], null])
+    await add(other, 'and goes on')
+  })
+})
+
 test('a role that may not ask which server it is notices what is missing', async () => {
   const functions = ['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']
   const server = await startServer()
