@@ -118,6 +118,11 @@ const faultsOfMoods: Readonly<Record<string, Fault>> = {
     world.server.silencesAtCommit++
     return 'the line of the next node to send COMMIT will be silent'
   },
+  stop(world) {
+    const node = anyNode(world)
+    node.stop(world.timeline.between(100, 1000))
+    return `${node.name} is stopped, and starts again`
+  },
 }
 
 /** Those of a server on SQLite. */

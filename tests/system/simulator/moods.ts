@@ -29,6 +29,8 @@ export interface Mood {
   faultMillis?: number
   /** Outages are longer than nodes and database wait for each other. */
   isLong?: boolean
+  /** How long a node that stops waits for the requests that it has begun. */
+  graceMillis?: number
 }
 
 export const moods: readonly Mood[] = [
@@ -50,6 +52,18 @@ export const moods: readonly Mood[] = [
   { name: 'stalls', isLong: false, stallShare: 0.2, latencyMillis: 6, writers: 3, tempoMillis: 15, faults: [] },
 ]
 
+/** Servers end as they should, while connections or disks are slow, and before they have answered every request. */
+const departures: Mood = {
+  name: 'departures',
+  isLong: false,
+  latencyMillis: 6,
+  tempoMillis: 20,
+  millis: 3000,
+  graceMillis: 20,
+  faults: ['stop', 'stop', 'lag'],
+}
+const departuresOnFile: Mood = { ...departures, faults: ['stop', 'stop', 'slowDisk'] }
+
 export interface Kind {
   /** Of the mood, if there is one. */
   name: string
@@ -65,12 +79,19 @@ export interface Kind {
 const SQLITE: Kind = { name: 'sqlite', nodes: 1, onFile: true }
 const PAIR: Kind = { name: 'second-machine', nodes: 2, onFile: true, isPair: true }
 
-export const kindNames: readonly string[] = ['cluster', SQLITE.name, PAIR.name, ...moods.map(({ name }) => name)]
+export const kindNames: readonly string[] = [
+  'cluster',
+  SQLITE.name,
+  PAIR.name,
+  departures.name,
+  ...moods.map(({ name }) => name),
+]
 
 export function kindOf(seed: number): Kind {
   // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
   if (seed % 20 === 19) return PAIR
-  if (seed % 5 === 4) return SQLITE
+  if (seed % 5 === 4) return seed % 16 === 2 ? { ...SQLITE, name: departures.name, mood: departuresOnFile } : SQLITE
+  if (seed % 16 === 2) return { name: departures.name, nodes: 2 + (seed % 2), mood: departures }
   if (seed % 4 !== 1) return { name: 'cluster', nodes: 1 + (seed % 3) }
   const at = (seed - 1) / 4
   const mood = moods[(at + Math.floor(at / moods.length)) % moods.length]!

@@ -264,6 +264,11 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /continues the chain of epoch/,
   },
+  leaving: {
+    what: 'a node that stops still looks for its row and its marks, which it or others have just deleted',
+    patches: [{ path: 'src/platform/database/postgres-history.ts', find: 'this.#hasLeft = true', put: '' }],
+    found: /misses what the database has/,
+  },
   'skipped-frames': {
     what: 'events that arrive while the tail reads the log are taken for ones that were sent',
     patches: [

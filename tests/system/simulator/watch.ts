@@ -261,6 +261,12 @@ export class Watch {
     if (other !== undefined) this.world.fail(`${node.name} has the clock id of ${other.name}`)
   }
 
+  /** A node that misses changes is right only if the database has lost some. */
+  requireLoss({ name }: Node, { name: kind, message }: Error): void {
+    if (kind === 'HistoryLost' && this.#failovers === 0)
+      this.world.fail(`${name} misses what the database has: ${message}`)
+  }
+
   requireTakenOver(): void {
     const { world } = this
     const living = this.#living()

@@ -151,6 +151,7 @@ export class Node {
             const gaveUp = () => {
               const { message } = app.ended.reason as Error
               world.note(this.name, `gives up: ${message.slice(0, 120)}`)
+              world.watch.requireLoss(this, app.ended.reason)
               world.pair?.gaveUp(this, message)
               if (world.pair === null) this.#begin(app)
               else this.stop(1000)
@@ -161,6 +162,7 @@ export class Node {
           (error: Error) => {
             if (actor !== this.actor || actor.isDead) return
             world.note(this.name, `cannot start: ${error.message.slice(0, 160)}`)
+            world.watch.requireLoss(this, error)
             world.pair?.gaveUp(this, error.message)
             this.restart(1000, world.pair === null ? 'killed' : 'stopped')
           },
@@ -452,6 +454,7 @@ export class World {
       log: createLog({ format: 'json', level: 'info', now: wallMillis, write }),
       sharesDatabase: this.disk === null ? true : undefined,
       isLocked: true,
+      stopGraceMillis: this.options.mood?.graceMillis,
       mailer: {
         check: async () => null,
         send: (mail: { to: string; text: string }, id = '') => this.#mailed(node, mail, id),
