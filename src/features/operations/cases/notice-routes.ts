@@ -9,17 +9,20 @@ import { route, type Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
 import { readJson } from '../../../http/json-input.ts'
-import type { Reader } from '../../../platform/database/database.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { serviceKind, type ServiceCaller } from '../../access/callers/callers.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
 import { fileReport, MAX_REASON_CHARS, MAX_TEXT_CHARS } from './case-intake.ts'
-import { findCaseWith } from './case-store.ts'
+import { findCaseWith, type Said } from './case-store.ts'
 import { accountSubject, blobSubject, isHere, recordSubject, type CaseSubject } from './case-subjects.ts'
 
 const METHOD = 'com.atproto.moderation.sendAbuseNotice'
 const MAX_SUBJECTS = 20
 const MAX_ITEMS = 50
+/** Subjects in one transaction, so that others who write do not wait for a long notice. */
+const PIECE = 20
 
 const notice = Type.Object({
   noticeId: Type.Integer({ minimum: 0 }),
@@ -67,35 +70,51 @@ async function subjectsOf(
   return named.length === 0 ? [accountSubject(did)] : named
 }
 
+/** Returns the case of each subject, which may be decided if this was said before; null if the subject is not here. */
+async function casesAbout(
+  ctx: Context,
+  tx: Tx,
+  subjects: readonly CaseSubject[],
+  said: Said,
+): Promise<(number | null)[]> {
+  const cases: (number | null)[] = []
+  for (const subject of subjects)
+    cases.push(
+      (await isHere(tx, subject))
+        ? ((await findCaseWith(tx, subject, said)) ?? (await fileReport(ctx, tx, subject, said)).caseSeq)
+        : null,
+    )
+  return cases
+}
+
 export const noticeRoutes = [
-  /** The same notice may be sent again: nothing is added then. */
+  /** The same notice may be sent again: nothing is added then. One that is cut off has to be. */
   route('POST', '/v1/abuse-notices', {
     auth: authority,
     capability: 'abuseNotices',
     async handler({ ctx, caller: { iss }, body }) {
       const { noticeId, authority: named, subjects, abuseType, comment = '' } = await readJson(body, notice)
       if (named !== iss) throw invalidRequest('authority must be the issuer of the token')
-      return ctx.db.transaction(async (tx) => {
-        const cases = new Set<number>()
-        const unknown = []
-        for (const given of subjects)
-          for (const subject of await subjectsOf(tx, given)) {
-            if (!(await isHere(tx, subject))) {
-              unknown.push({ accountDid: subject.did, item: subject.item })
-              continue
-            }
-            const said = {
-              source: 'notice',
-              by: iss,
-              reason: plainName(`${abuseType} (notice ${noticeId})`, MAX_REASON_CHARS),
-              text: comment,
-            } as const
-            // Also one whose case is decided.
-            const known = await findCaseWith(tx, subject, said)
-            cases.add(known ?? (await fileReport(ctx, tx, subject, said)).caseSeq)
-          }
-        return { noticeId, cases: [...cases], unknown }
-      })
+      const all: CaseSubject[] = []
+      for (const given of subjects) all.push(...(await subjectsOf(ctx.db, given)))
+      const said = {
+        source: 'notice',
+        by: iss,
+        reason: plainName(`${abuseType} (notice ${noticeId})`, MAX_REASON_CHARS),
+        text: comment,
+      } as const
+      const cases = new Set<number>()
+      const unknown = []
+      for (let start = 0; start < all.length; start += PIECE) {
+        const piece = all.slice(start, start + PIECE)
+        const found = await ctx.db.transaction((tx) => casesAbout(ctx, tx, piece, said))
+        for (const [i, { did, item }] of piece.entries()) {
+          const seq = found[i]!
+          if (seq === null) unknown.push({ accountDid: did, item })
+          else cases.add(seq)
+        }
+      }
+      return { noticeId, cases: [...cases], unknown }
     },
   }),
 ]
