@@ -345,7 +345,7 @@ export class PostgresHistory implements History {
     this.#hasLeft = true
   }
 
-  /** The mark of a transaction is missing: a change was lost, unless others have deleted it since this node has left. */
+  /** The mark of a transaction is missing: a change was lost, or others deleted the mark after this node had left. */
   markMissing(): OperatorError {
     return this.#hasLeft ? new OperatorError('this server has stopped') : this.end(changeMissing())
   }
