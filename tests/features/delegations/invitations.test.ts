@@ -4,10 +4,12 @@ import { createAccount, type TestAccount } from '../../support/clients/account.t
 import { invite, ownerCall, share } from '../../support/clients/delegate.ts'
 import { basic, request } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
+import { beforeLock } from '../../support/interruptions.ts'
 import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -140,6 +142,22 @@ test.each([
   [{ expiresAt: 'soon' }],
 ])('%j cannot be shared', async (terms) => {
   expect(await ownerCall(pds, alice, 'delegates', { delegate: bob.handle, ...terms })).toMatchObject({ status: 400 })
+})
+
+test('nobody is invited whose account is deleted meanwhile', async () => {
+  const [holder, leaver] = [await newAccount(), await newAccount()]
+  using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+  using __ = beforeLock(pds, holder.did, () =>
+    request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
+      json: { did: leaver.did },
+      headers: basic('admin', ADMIN_TOKEN),
+    }),
+  )
+  expect(await ownerCall(pds, holder, 'delegates', { delegate: leaver.handle })).toMatchObject({
+    status: 400,
+    body: { error: { message: 'delegate must be the handle of an active account of this server' } },
+  })
+  expect(await pds.count('delegation', { did: holder.did })).toBe(0)
 })
 
 test('an account is shared with one person once, and with twenty at most', async () => {

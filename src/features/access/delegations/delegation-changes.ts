@@ -73,8 +73,7 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
   if (!parsed.ok) throw invalidRequest(parsed.message)
   if (terms.expiresAt !== null && terms.expiresAt <= now) throw invalidRequest('expiresAt must be in the future')
   const invited = await accountSummary(ctx.db, terms.delegate.trim().replace(/^@/, ''))
-  if (invited?.status !== 'active')
-    throw invalidRequest('delegate must be the handle of an active account of this server')
+  if (invited?.status !== 'active') throw notInvitable()
   if (invited.did === did) throw invalidRequest('delegate must be another account')
   const delegation: Delegation & { delegateDid: Did } = {
     id: `dlg_${randomUUID().replaceAll('-', '')}`,
@@ -91,6 +90,7 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
   return ctx.db.transactionOn(accountLock(did), async (tx) => {
     await exchange.revalidate(tx)
     requireActive(await accountStatus(tx, did))
+    if ((await accountStatus(tx, invited.did)) !== 'active') throw notInvitable()
     const live = await withoutOver(ctx, tx, await liveDelegationsOf(tx, did), now)
     if (live.some(({ delegateDid }) => delegateDid === invited.did))
       throw invalidRequest('delegate already acts for this account, or is invited to')
@@ -103,6 +103,8 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
     return delegation
   })
 }
+
+const notInvitable = () => invalidRequest('delegate must be the handle of an active account of this server')
 
 /** What an event says of the other account. */
 const naming = async (reader: Reader, did: Did): Promise<{ name: string; namedDid: Did }> => ({
