@@ -51,3 +51,16 @@ export function beforeTransaction({ ctx: { db } }: Pick<TestPds, 'ctx'>, act: ()
   locking.mockImplementation((lock, work) => acted().then(() => transactionOn(lock, work)))
   return { [Symbol.dispose]: restore }
 }
+
+/** Once, do something as soon as a snapshot has been read. */
+export function afterSnapshot({ ctx: { db } }: Pick<TestPds, 'ctx'>, act: () => Promise<unknown>): Disposable {
+  const snapshot = db.snapshot.bind(db)
+  const snapshots = spyOn(db, 'snapshot')
+  snapshots.mockImplementation(async (work) => {
+    snapshots.mockRestore()
+    const read = await snapshot(work)
+    await act()
+    return read
+  })
+  return snapshots
+}

@@ -7,7 +7,11 @@ import { deleteAccount } from '../../../src/features/identity/account-changes/ac
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { signIn } from '../../support/clients/browser.ts'
+import { hiddenFields } from '../../support/clients/oauth-client.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
+import { afterSnapshot, beforeTransaction } from '../../support/interruptions.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
@@ -116,4 +120,24 @@ test('a deleted account takes its archives along', async () => {
   await deleteAccount({ ctx: pds.ctx }, alice.did as Did)
   await until(() => !readdirSync(folder).includes(alice.did.replaceAll(':', '_')))
   expect(await pds.count('archive_schedule', { did: alice.did })).toBe(0)
+})
+
+test('nothing is scheduled for an account that is deleted before its form takes effect', async () => {
+  const frank = await createAccount(pds, 'frank')
+  const browser = new CookieBrowser(pds)
+  await browser.send('/account/sign-in', { identifier: frank.handle, password: frank.password })
+  const { form_token = '' } = hiddenFields((await browser.open('/account')).body)
+  using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+  using __ = beforeTransaction(pds, () => deleteAccount({ ctx: pds.ctx }, frank.did as Did))
+  await browser.send('/account/archive/schedule', { account: frank.did, form_token, every: 'weekly' })
+  expect(await pds.count('archive_schedule', { did: frank.did })).toBe(0)
+})
+
+test('an account that is deleted while its archive is made leaves none', async () => {
+  const grace = await createAccount(pds, 'grace')
+  await pds.plant('archive_schedule', [{ did: grace.did, every: 'weekly', due_at: 1 }])
+  using _ = atOneNode(pds, 'what one node reads is interrupted')
+  using __ = afterSnapshot(pds, () => deleteAccount({ ctx: pds.ctx }, grace.did as Did))
+  expect((await make())['failed']).toBe(0)
+  expect(readdirSync(folder)).not.toContain(grace.did.replaceAll(':', '_'))
 })

@@ -302,11 +302,12 @@ export const accountRoutes: Endpoint[] = [
     (call, { account }, form) => keptArchive(call, account.did, form.get('name') ?? ''),
     { long: true },
   ),
-  ...act('archive/schedule', 'archive', 'archive-schedule', async ({ ctx }, { account }, form) => {
-    const every = form.get('every')
-    await scheduleArchives(ctx, account.did, every === 'weekly' || every === 'monthly' ? every : null)
-    return null
-  }),
+  ...act('archive/schedule', 'archive', 'archive-schedule', (call, holder, form) =>
+    showFault(call, holder, { section: 'archive', form }, () => {
+      const every = form.get('every')
+      return scheduleArchives(call, holder.account.did, every === 'weekly' || every === 'monthly' ? every : null)
+    }),
+  ),
   ...act('reactivate', 'account', 'reactivated', (call, holder, form) =>
     showFault(call, holder, { section: 'account', form }, async () => {
       if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)

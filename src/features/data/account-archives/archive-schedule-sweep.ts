@@ -5,7 +5,7 @@ import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
 import { advanceSchedule, dueSchedules, type ArchiveSchedule } from './archive-schedule-store.ts'
 import { NoRoomForArchive } from './archive-pieces.ts'
-import { keepArchive, periodMillis } from './kept-archives.ts'
+import { deleteKeptArchives, keepArchive, periodMillis } from './kept-archives.ts'
 
 const PAGE = 100
 
@@ -23,11 +23,12 @@ export const archiveScheduleSweep: Sweep = {
         stopping.throwIfAborted()
         try {
           const bytes = await keepArchive(ctx, folder, schedule.did, stopping)
-          await ctx.db.transaction(async (tx) => {
-            if ((await advanceSchedule(tx, schedule, now + periodMillis[schedule.every])) === 0) return
+          const isDeleted = await ctx.db.transaction(async (tx) => {
             const account = await accountOf(tx, schedule.did)
-            if (account === null || account.email === null) return
+            if (account === null) return true
+            const isDue = (await advanceSchedule(tx, schedule, now + periodMillis[schedule.every])) > 0
             const { did, email } = account
+            if (!isDue || email === null) return false
             await addMail(ctx, tx, {
               key: `archive ${did}`,
               did,
@@ -35,7 +36,10 @@ export const archiveScheduleSweep: Sweep = {
               causedBy: 'holder',
               mail: await archiveReadyMail(ctx, { ...account, email }, bytes),
             })
+            return false
           })
+          // Its archives were deleted before this one had its name.
+          if (isDeleted) await deleteKeptArchives(ctx, schedule.did)
           report.made++
         } catch (error) {
           stopping.throwIfAborted()

@@ -115,8 +115,10 @@ export async function keptArchive(exchange: Exchange, did: Did, name: string): P
 }
 
 /** Have archives made from now on, or no longer if `every` is null. Those that were made stay. */
-export async function scheduleArchives(ctx: Context, did: Did, every: Frequency | null): Promise<void> {
+export async function scheduleArchives(exchange: Exchange, did: Did, every: Frequency | null): Promise<void> {
+  const { ctx } = exchange
   await ctx.db.transaction(async (tx) => {
+    await exchange.revalidate(tx)
     if (every === null) await deleteSchedule(tx, did)
     else await putSchedule(tx, { did, every, dueAt: ctx.clock.now() })
   })
