@@ -98,6 +98,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/sync/many-exports.test.ts',
   'tests/features/sync/sync-reads.test.ts',
   'tests/platform/database/bounded-tables.test.ts',
+  'tests/features/cases/case-costs.test.ts',
   'tests/features/spaces/space-attacks.test.ts',
   'tests/features/spaces/space-costs.test.ts',
   'tests/features/integrity/damage.test.ts',

@@ -1,4 +1,4 @@
-/** What it costs to find the case of a subject, of an account with few cases and of one with many. */
+/** What a long notice costs, and one about an account with many cases. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,10 +9,20 @@ import { migrations } from '../../../src/platform/database/embedded-migrations.t
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { signedAs } from '../../support/clients/service-signer.ts'
 import { countingReader } from '../../support/pages-read.ts'
+import { atOneNode } from '../../support/turns.ts'
+import { useWorld } from '../../support/world.ts'
 
 // Ten thousand cases are written.
 setDefaultTimeout(60_000)
+
+const { pds, labeler } = useWorld({
+  labeler: true,
+  config: ({ labeler }) => ({ rateLimit: { enabled: false }, cases: { noticeAuthorities: [labeler.did] } }),
+})
 
 const cases = { 'did:plc:few': 10, 'did:plc:many': 10_000 } as const
 const itemOf = (i: number) => `test.forum.note/${String(i).padStart(6, '0')}`
@@ -42,4 +52,24 @@ test('a notice finds the case of each of its subjects as fast if the account has
   } finally {
     rmSync(dir, { recursive: true })
   }
+})
+
+test('a long notice is taken in pieces, between which others write', async () => {
+  using _ = atOneNode(pds, 'each node counts its own transactions')
+  const bob = await createAccount(pds, 'bob')
+  const value = { text: 'bad' }
+  const writes = Array.from({ length: 100 }, () => ({
+    $type: 'com.atproto.repo.applyWrites#create',
+    collection: 'com.example.note',
+    value,
+  }))
+  const { body } = await bob.call('com.atproto.repo.applyWrites', { json: { repo: bob.did, writes } })
+  const uris = body.results.map(({ uri }: { uri: string }) => ({ uri }))
+  const subjects = [uris.slice(0, 50), uris.slice(50)].map((records) => ({ accountDid: bob.did, records }))
+  const json = { noticeId: 14, authority: labeler.did, abuseType: 'spam', subjects }
+  const { counters } = pds.ctx.db
+  const before = counters.transactions
+  const sent = await request(`${pds.url}/v1/abuse-notices`, { json, headers: bearer(signedAs(labeler, pds)) })
+  expect([sent.status, sent.body.cases.length]).toEqual([200, 100])
+  expect(counters.transactions - before).toBeGreaterThanOrEqual(5)
 })

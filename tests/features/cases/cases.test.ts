@@ -6,7 +6,6 @@ import { roleHolder } from '../../support/clients/role-holder.ts'
 import { NOTICE, signedAs } from '../../support/clients/service-signer.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
-import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds, labeler, moderation, other } = useWorld({
@@ -211,26 +210,6 @@ test('a notice of a trusted authority becomes cases; of others it is refused', a
   expect((await send({ ...notice, subjects: [] })).status).toBe(422)
   expect((await send({ ...notice, subjects: [{ accountDid: alice.did, records: [{ uri }] }] })).status).toBe(400)
   expect((await request(`${pds.url}/v1/abuse-notices`, { json: notice })).status).toBe(401)
-})
-
-test('a long notice is taken in pieces, between which others write', async () => {
-  using _ = atOneNode(pds, 'each node counts its own transactions')
-  const bob = await person()
-  const value = { text: 'bad' }
-  const writes = Array.from({ length: 100 }, () => ({
-    $type: 'com.atproto.repo.applyWrites#create',
-    collection: 'com.example.note',
-    value,
-  }))
-  const { body } = await bob.call('com.atproto.repo.applyWrites', { json: { repo: bob.did, writes } })
-  const uris = body.results.map(({ uri }: { uri: string }) => ({ uri }))
-  const subjects = [uris.slice(0, 50), uris.slice(50)].map((records) => ({ accountDid: bob.did, records }))
-  const json = { noticeId: 14, authority: labeler.did, abuseType: 'spam', subjects }
-  const { counters } = pds.ctx.db
-  const before = counters.transactions
-  const sent = await request(`${pds.url}/v1/abuse-notices`, { json, headers: bearer(signedAs(labeler, pds)) })
-  expect([sent.status, sent.body.cases.length]).toEqual([200, 100])
-  expect(counters.transactions - before).toBeGreaterThanOrEqual(5)
 })
 
 // What is decided
