@@ -98,7 +98,7 @@ test('many right passwords at once all log in', async () => {
 
 test('whoever signs in beside a crowd from another network is not the last', async () => {
   // Hashing takes far longer than anything else that the test does, also on a busy machine.
-  const passwordCost = { memoryKib: 19_456, passes: 8 }
+  const passwordCost = { memoryKib: 19_456, passes: 4 }
   await using busy = await startPds({ rateLimit: { enabled: false } }, { passwordCost })
   using _ = atOneNode(busy, 'each node counts for itself')
   const { did } = await createAccount(busy, 'alice')
@@ -110,8 +110,9 @@ test('whoever signs in beside a crowd from another network is not the last', asy
     })
     answered.push(name)
   }
-  const crowd = Array.from({ length: 40 }, (_, i) => signIn('crowd', `nobody${i}.test`, `198.51.100.${i}`))
-  await crowd[0]
+  const crowd = Array.from({ length: 24 }, (_, i) => signIn('crowd', `nobody${i}.test`, `198.51.100.${i}`))
+  // On PostgreSQL, those who came first need not be the first in the queue.
+  await Promise.race(crowd)
   const askedAfter = answered.length
   const other = signIn('other', did, '203.0.113.1')
   await Promise.all([...crowd, other])
