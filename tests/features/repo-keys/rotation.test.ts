@@ -14,6 +14,7 @@ import { basic, bearer, request } from '../../support/clients/http.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
 import { type Fate, holdPosts } from '../../support/faults/faulty-line.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
 import { Random } from '../../support/random.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { withMasterKey } from '../../support/clients/recovery.ts'
@@ -34,6 +35,7 @@ import {
   type Wallet,
 } from '../../support/clients/rotating.ts'
 import { StillClock } from '../../support/clock.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const {
@@ -74,6 +76,20 @@ function oneOperation(fate: Fate, after: Fate = 'answered') {
 }
 const refusedDirectory = { status: 502, body: { error: { code: 'PLC_DIRECTORY_ERROR' } } }
 const refused = { status: 400, body: { error: { code: 'InvalidRequest' } } }
+
+test('an operation whose session ends before it takes effect is not submitted', async () => {
+  const staged = await stagedKey(alice)
+  const operation = await publishing(alice, staged)
+  using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+  using __ = beforeTransaction(pds, () =>
+    request(`${pds.url}/xrpc/com.atproto.server.deleteSession`, {
+      method: 'POST',
+      headers: bearer(alice.account.refreshJwt),
+    }),
+  )
+  expect(await complete(alice, operation)).toMatchObject({ status: 401 })
+  expect(submissions()).toEqual([])
+})
 
 test('everybody who reads the directory can verify the repository before a rotation, and after it', async () => {
   const events = new Subscriber(pds.url)

@@ -156,6 +156,7 @@ function refuseMove({ config }: Context, operation: Operation, head: AuditEntry)
 async function submit(by: Exchange, did: Did, signingKey: string, operation: Operation): Promise<boolean> {
   const { ctx } = by
   const submission = await settledTransaction(ctx, did, async (tx) => {
+    await by.revalidate(tx)
     refuseTakendown(await accountStatus(tx, did))
     const staged = await findStagedKey(tx, did)
     if (staged?.signingKey !== signingKey) return 'gone'
