@@ -9,6 +9,8 @@ import { axeFaults } from '../../support/clients/accessibility.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { lastOperation } from '../../support/clients/rotating.ts'
+import { stranger } from '../../support/clients/stranger.ts'
+import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -239,4 +241,19 @@ test('another site sends neither form', async () => {
     const { status } = await request(`${pds.url}${path}`, { method: 'POST', headers, body: body.toString() })
     expect({ path, status }).toEqual({ path, status: 403 })
   }
+})
+
+test('a form that is refused because there were too many reserves no key', async () => {
+  const limits = { createAccountPer5min: 1 }
+  await using limited = await startPds({ plcDirectoryUrl: plc.url, rateLimit: limits }, { alone: 'it counts requests' })
+  const send = async () => {
+    const { did, didKey } = await stranger(limited, 'p256')
+    const fields = { identifier: did, handle: 'begun.test', wallet_key: didKey, email: 'begun@example.com' }
+    const { body } = await new CookieBrowser(limited).send('/account/move-here/backup/begin', fields)
+    return { body, keys: await limited.count('reserved_signing_key', { did }) }
+  }
+  expect((await send()).keys).toBe(1)
+  const refused = await send()
+  expect(refused.body).toContain('Too many')
+  expect(refused.keys).toBe(0)
 })

@@ -119,11 +119,13 @@ async function offer(call: PageCall, form: URLSearchParams): Promise<Response> {
 }
 
 async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
+  // The change is not shown again: that asks the directory, and reserves a key.
+  const limited = await faultOf(() => charge(call, 'createAccount'))
+  if (limited) return identityPage(call, form, limited)
   const wish = wishIn(form)
   const inviteCode = form.get('invite_code')?.trim()
   let did: string | null = null
   const fault = await faultOf(async () => {
-    await charge(call, 'createAccount')
     const entry = entryOf(call, { remember: true })
     const made = await beginMoveWithKey(
       call,
