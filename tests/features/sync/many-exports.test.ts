@@ -19,7 +19,7 @@ import { useWorld } from '../../support/world.ts'
 const OF_NETWORK = 8
 const MAX_WAITING = 512
 /** More than the system keeps for a client that does not read. */
-const RECORDS = 12
+const RECORDS = 8
 const RECORD_CHARS = 1_000_000
 const TEXT_BYTES = (RECORD_CHARS * 3) / 4
 
@@ -64,6 +64,15 @@ function download(address: string, from = path()): SlowDownload {
   return started
 }
 
+/** Whoever has waited too long for a place, as on a busy machine, comes again. */
+async function admitted(address: string): Promise<SlowDownload> {
+  for (;;) {
+    const one = download(address)
+    await until(() => one.status !== null)
+    if (one.status !== 503) return one
+  }
+}
+
 /** Returns how many exports have a place, wait for one, and wait for their clients alone. */
 async function exports(): Promise<[number, number, number]> {
   const { body } = await request(`${pds.url}/metrics`)
@@ -82,7 +91,12 @@ const verify = async (car: Uint8Array) =>
 
 test('a network has its part of the places, others are served meanwhile, and whoever goes away makes room at once', async () => {
   const crowd = Array.from({ length: 3 * OF_NETWORK }, (_, i) => download(`198.51.100.${i}`))
-  await until(async () => (await exports()).toString() === [OF_NETWORK, 2 * OF_NETWORK, 0].toString())
+  // Those who came first give their places to others as soon as they only wait for their clients.
+  await until(async () => {
+    const [running, waiting, straggling] = await exports()
+    expect(running).toBeLessThanOrEqual(OF_NETWORK)
+    return running === OF_NETWORK && waiting > 0 && running + waiting + straggling === crowd.length
+  })
   const other = await fetch(pds.url + path(), { headers: { 'x-forwarded-for': '203.0.113.1' } })
   expect(other.status).toBe(200)
   expect(await verify(new Uint8Array(await other.arrayBuffer()))).toBe(RECORDS)
@@ -108,7 +122,7 @@ test('who waits for a place gets nothing of an account that is taken down meanwh
 })
 
 test('whoever takes nothing gives its place to the next, and still gets all of it later', async () => {
-  const crowd = Array.from({ length: 2 * OF_NETWORK }, (_, i) => download(`198.51.100.${i}`))
+  const crowd = await Promise.all(Array.from({ length: 2 * OF_NETWORK }, (_, i) => admitted(`198.51.100.${i}`)))
   await until(async () => (await exports()).toString() === [0, 0, 2 * OF_NETWORK].toString())
   for (const one of crowd.slice(0, 3)) {
     const { status, body, isWhole } = await one.read()
