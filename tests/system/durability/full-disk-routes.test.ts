@@ -37,6 +37,25 @@ function readsOf({ did, handle }: TestAccount): [name: string, path: string][] {
     })
 }
 
+/** This process is the server, and so are its files. */
+function fullDisk(): Disposable {
+  limitFiles(process.pid, LIMIT_BYTES)
+  return { [Symbol.dispose]: () => liftFileLimit(process.pid) }
+}
+
+/** Standard error may be a file too, which cannot grow either: what is printed meanwhile is printed afterwards. */
+function printedLater(): Disposable {
+  const { write } = process.stderr
+  const texts: string[] = []
+  process.stderr.write = ((text: string) => texts.push(text) > 0) as typeof write
+  return {
+    [Symbol.dispose]() {
+      process.stderr.write = write
+      for (const text of texts) process.stderr.write(text)
+    },
+  }
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-full-disk-'))
 const { pds, prepare } = useWritingWorld(folder)
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -49,16 +68,14 @@ beforeAll(async () => {
   const alice = await createAccount(pds, 'alice')
   const prepared = await prepare()
   names = prepared.map(([name]) => name)
-  // This process is the server, and so are its files.
-  limitFiles(process.pid, LIMIT_BYTES)
-  try {
+  {
+    using _printed = printedLater()
+    using _full = fullDisk()
     for (const [name, send] of prepared) full.set(name, await send())
     full.set('/readyz', await request(`${pds.url}/readyz`))
     for (const [name, path] of readsOf(alice))
       for (const headers of [bearer(alice.accessJwt), basic('admin', ADMIN_TOKEN)])
         read.push([name, (await request(`${pds.url}${path}`, { headers })).status])
-  } finally {
-    liftFileLimit(process.pid)
   }
   pds.clock.advance({ secs: POLL_SECS })
   for (const [name, send] of prepared) after.set(name, await send())
