@@ -91,9 +91,23 @@ export interface Tables {
   oauth_device_account: {
     token_hash: string
     did: string
+    signed_in_at: number
     passed_factor: string | null
     used_at: number | null
     remembered: number | null
+  }
+  oauth_session: {
+    id: string
+    did: string
+    client_id: string
+    scope: string
+    scope_is_fixed: number
+    jkt: string
+    code_hash: string
+    created_at: number
+    refreshed_at: number
+    expires_at: number
+    idle_expires_at: number
   }
   node: {
     id: string
@@ -158,7 +172,15 @@ export interface Tables {
   reserved_signing_key: { signing_key: string; did: string | null }
   schema_migration: { name: string }
   server_secret: { name: string; wrapped: string }
-  session: { id: string; did: string; opened_at: number | null; opened_with: string | null; by_password: number }
+  session: {
+    id: string
+    did: string
+    current_token: string
+    expires_at: number
+    opened_at: number | null
+    opened_with: string | null
+    by_password: number
+  }
   space_blob_reference: { did: string; cid: string; space: string; record: string; rev: string }
   space_op: {
     space_repo_id: number
@@ -213,7 +235,7 @@ export interface Tables {
     expires_at: number
   }
   wallet_consent_event: { action: string; detail: string }
-  wallet_session: { did: string }
+  wallet_session: { token_hash: string; did: string; by_password: number; expires_at: number; opened_at: number }
   web_document: { did: string; document: string; hosted_since: number | null }
 }
 

@@ -26,6 +26,7 @@ import {
   deleteOAuthSession,
   findOAuthSession,
   insertOAuthSession,
+  makeRoomForOAuthSession,
   rotateOAuthSession,
   oauthSessionOfCode,
   type OAuthSession,
@@ -123,6 +124,7 @@ async function exchangeCode(
   const own = sessionOf(id, grant, requester, refreshToken?.hash ?? null, now)
   const session = grant.delegationId === undefined ? own : await delegated(ctx, tx, own, grant.delegationId)
   if (session === null) return { ok: false, reason: 'the delegation has ended' }
+  await makeRoomForOAuthSession(tx, session)
   await insertOAuthSession(tx, session, hash)
   return { ok: true, session, refreshToken: refreshToken?.text ?? null }
 }

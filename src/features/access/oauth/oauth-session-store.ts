@@ -90,6 +90,21 @@ function sessionOf({
   }
 }
 
+/** Sessions of an account, and of each of its delegations, all of which the page of the account reads. */
+const MAX_PER_ACCOUNT = 5000
+/** Sessions that make room at once, where there were more before. */
+const MAX_ENDED = 1000
+
+/**
+ * Make room for a session. If the account has too many, or the delegation, those end that were never refreshed, the
+ * oldest first, then those that were refreshed longest ago.
+ */
+export const makeRoomForOAuthSession = (tx: Tx, { did, delegation }: OAuthSession): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM oauth_session WHERE id IN (SELECT id FROM oauth_session
+      WHERE did = ${did} AND COALESCE(delegation_id, '') = ${delegation?.id ?? ''}
+      ORDER BY COALESCE(rotated_at, 0) DESC, created_at DESC, id LIMIT ${MAX_ENDED} OFFSET ${MAX_PER_ACCOUNT - 1})`)
+
 /** `codeHash` is the hash of the authorization code that the session was started with. */
 export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
   const {

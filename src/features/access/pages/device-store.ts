@@ -67,6 +67,16 @@ export async function insertDevice(
         ${openedWith}, ${openedFrom})`)
 }
 
+/** Browsers in which an account is signed in, all of which its page reads. */
+const MAX_BROWSERS = 1000
+
+/** Make room for a browser of an account. If there are too many, those are signed out that were used longest ago. */
+export const makeRoomForSignIn = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM oauth_device_account WHERE did = ${did} AND token_hash IN (
+      SELECT token_hash FROM oauth_device_account WHERE did = ${did}
+      ORDER BY COALESCE(used_at, signed_in_at) DESC, token_hash LIMIT ${MAX_BROWSERS} OFFSET ${MAX_BROWSERS - 1})`)
+
 /** Note that an account is used in a browser. */
 export const noteBrowserUse = (writer: Writer, tokenHash: string, did: Did, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE oauth_device_account SET used_at = ${now} WHERE token_hash = ${tokenHash} AND did = ${did}`)

@@ -32,6 +32,7 @@ import {
   deleteDevice,
   deleteSignIn,
   insertDevice,
+  makeRoomForSignIn,
   noteBrowserUse,
   renameDevice,
   signInsOf,
@@ -289,6 +290,7 @@ export function entryOf(
       const lasting = signIns.filter((one) => one.isRemembered)
       if (lasting.length > 0) maxAgeSecs = Math.ceil((lastEndOf(lasting) - now) / 1000)
       if (before) await deleteDevice(tx, before)
+      await makeRoomForSignIn(tx, did)
       await insertDevice(tx, { tokenHash: hash, program }, signIns, lastEndOf(signIns))
       if (language !== null) await keepMailLanguage(tx, did, language, { isChosen: false })
     },

@@ -18,7 +18,14 @@ import { activityOf, statusOf } from '../../../protocol/account-status.ts'
 import { permissionsOf, type Permissions } from '../../../protocol/scopes.ts'
 import { findAppPassword, type AppPassword } from './app-password-store.ts'
 import { hasExpired, noteUse } from './app-passwords.ts'
-import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
+import {
+  deleteSession,
+  findSession,
+  insertSession,
+  makeRoomForSession,
+  rotateSession,
+  type Session,
+} from './session-store.ts'
 import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
 
 /** How long the previous refresh token may still be exchanged for the current one. */
@@ -62,6 +69,7 @@ export async function openSession(
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
   const expiresAt = expiry(origin.openedAt, credential)
   if (credential !== null) await noteUse(tx, did, credential, origin.openedAt)
+  await makeRoomForSession(tx, did)
   await insertSession(
     tx,
     {

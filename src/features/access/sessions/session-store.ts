@@ -12,6 +12,20 @@ export interface Session {
   rotatedAt: Millis | null
 }
 
+/** Sessions of an account, all of which its page reads. */
+const MAX_PER_ACCOUNT = 5000
+/** Sessions that make room at once, where there were more before. */
+const MAX_ENDED = 1000
+
+/**
+ * Make room for a session of an account. If there are too many, those end that were never refreshed, the oldest first,
+ * as programs leave them behind that sign in for each run; then those that were refreshed longest ago.
+ */
+export const makeRoomForSession = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM session WHERE id IN (SELECT id FROM session WHERE did = ${did}
+      ORDER BY COALESCE(rotated_at, 0) DESC, COALESCE(opened_at, 0) DESC, id LIMIT ${MAX_ENDED} OFFSET ${MAX_PER_ACCOUNT - 1})`)
+
 export async function insertSession(
   tx: Tx,
   session: Omit<Session, 'previousToken' | 'rotatedAt'> & { byPassword: boolean; expiresAt: Millis },

@@ -14,7 +14,12 @@ import { presentedOpaqueToken } from '../../../http/credential-guards.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
 import { walletKind, type WalletCaller } from '../callers/callers.ts'
 import type { Credential } from '../../../http/credential.ts'
-import { findWalletSession, insertWalletSession, noteWalletUse } from './wallet-session-store.ts'
+import {
+  findWalletSession,
+  insertWalletSession,
+  makeRoomForWalletSession,
+  noteWalletUse,
+} from './wallet-session-store.ts'
 
 const WALLET_SESSION_TTL_SECS = 365 * DAY_SECS
 
@@ -26,6 +31,7 @@ export async function openWalletSession(
   origin: Origin,
 ): Promise<string> {
   const { token, hash } = newToken()
+  await makeRoomForWalletSession(tx, did)
   await insertWalletSession(
     tx,
     { tokenHash: hash, did, byPassword, expiresAt: origin.openedAt + WALLET_SESSION_TTL_SECS * 1000 },

@@ -11,6 +11,15 @@ export interface WalletSession {
   expiresAt: Millis
 }
 
+/** Sessions of an account, all of which its page reads. */
+const MAX_PER_ACCOUNT = 1000
+
+/** Make room for a session of an account. If there are too many, those end that were used longest ago. */
+export const makeRoomForWalletSession = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM wallet_session WHERE token_hash IN (SELECT token_hash FROM wallet_session WHERE did = ${did}
+      ORDER BY COALESCE(used_at, 0) DESC, opened_at DESC, token_hash LIMIT ${MAX_PER_ACCOUNT} OFFSET ${MAX_PER_ACCOUNT - 1})`)
+
 export const insertWalletSession = (
   tx: Tx,
   { tokenHash, did, byPassword, expiresAt }: WalletSession,
