@@ -265,6 +265,21 @@ describe('an hour after the sign-in', () => {
     expect((await browser.send('/account/handle/domain', form)).body).toContain('Confirm that it is you')
   })
 
+  test('neither is a handle added, nor another one made the first by removing it', async () => {
+    const uma = await createAccount(pds, 'uma-two')
+    const { browser } = await enter(uma, { stays: true })
+    const form = async () => ({ account: uma.did, form_token: await formToken(browser) })
+    await browser.send('/account/handles', { ...(await form()), handle: 'uma-three' })
+    pds.clock.advance({ secs: HOUR + 1 })
+    const asked = 'Confirm that it is you'
+    expect((await browser.send('/account/handles', { ...(await form()), handle: 'uma-four' })).body).toContain(asked)
+    const removal = await browser.send('/account/handles/remove', { ...(await form()), handle: uma.handle })
+    expect(removal.body).toContain(asked)
+    expect(await pds.rows('account', { did: uma.did }, ['handle'])).toEqual([{ handle: uma.handle }])
+    await browser.send('/account/handles/remove', { ...hiddenFields(removal.body), password: PASSWORD })
+    expect(await pds.rows('account', { did: uma.did }, ['handle'])).toEqual([{ handle: 'uma-three.test' }])
+  })
+
   test('nothing else asks, and within the hour nothing does', async () => {
     const sam = await createAccount(pds, 'sam')
     const { browser } = await enter(sam, { stays: true })

@@ -340,19 +340,29 @@ export const accountRoutes: Endpoint[] = [
     return refused ?? seeOther('/account/sign-in?done=deleted')
   }),
   ...act('handle', 'handle', 'handle', takeHandle, { declare: provenForm }),
-  ...act('handles', 'handles', 'handle-added', (call, holder, form) =>
-    showFault(call, holder, { section: 'handles', form }, async () => {
-      const { did } = holder.account
-      await charge(call, { name: 'updateHandle', key: did })
-      await addHandle(call, did, wantedHandle(call.ctx, form))
-    }),
+  ...act(
+    'handles',
+    'handles',
+    'handle-added',
+    (call, holder, form) =>
+      showFault(call, holder, { section: 'handles', form }, async () => {
+        const { did } = holder.account
+        await charge(call, { name: 'updateHandle', key: did })
+        await addHandle(call, did, wantedHandle(call.ctx, form))
+      }),
+    { declare: provenForm },
   ),
-  ...act('handles/remove', 'handles', 'handle-removed', (call, holder, form) =>
-    showFault(call, holder, { section: 'handles', form }, async () => {
-      const { did } = holder.account
-      await charge(call, { name: 'updateHandle', key: did })
-      await removeHandle(call, did, form.get('handle') ?? '')
-    }),
+  ...act(
+    'handles/remove',
+    'handles',
+    'handle-removed',
+    (call, holder, form) =>
+      showFault(call, holder, { section: 'handles', form }, async () => {
+        const { did } = holder.account
+        await charge(call, { name: 'updateHandle', key: did })
+        await removeHandle(call, did, form.get('handle') ?? '')
+      }),
+    { declare: provenForm },
   ),
   ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) =>
     showFault(call, holder, { section: 'confirm-email', form }, async () => {
