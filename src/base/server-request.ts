@@ -114,14 +114,14 @@ export function refusalOf(url: string, { status, body, headers }: JsonAnswer): S
 const tokens = /\b(?:eyJ|clm_)[\w.~+/=-]{8,}/g
 
 /**
- * What a server says is shown to people, so it must not look like more lines than one, nor fill the screen, nor hold a
- * token.
+ * What a server says is shown to people and stored, so it must not look like more lines than one, nor fill the screen,
+ * nor hold a token or a character that databases refuse.
  */
 export const inOneLine = (said: string, maxChars = MAX_SAID_CHARS): string =>
   said
     .slice(0, 4 * maxChars)
     .replace(tokens, '[token]')
-    .replace(/\s+/g, ' ')
+    .replace(/[\s\p{Cc}]+/gu, ' ')
     .slice(0, maxChars)
 
 /** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text of one line. */

@@ -256,6 +256,19 @@ describe('the identity', () => {
     await expectUntouched(from)
   })
 
+  test('is agreed on also if the old server says why it mails no code with a NUL', async () => {
+    const { from, name } = await someone()
+    host.lie = on('com.atproto.identity.requestPlcOperationSignature', () =>
+      Response.json({ error: 'Forbidden', message: 'Not\u0000today' }, { status: 403 }),
+    )
+    const moving = await begin(pds, from, `${name}-here`)
+    await pds.runSteps()
+    expect(await moveOf(pds, moving)).toMatchObject({
+      needs: 'signature',
+      fault: 'The old server mails no code: Not today',
+    })
+  })
+
   test('is not changed by a wrong code, and the move goes on with the right one', async () => {
     const { from, moving } = await waiting()
     const refused = await giveCode(pds, moving, 'AAAAA-BBBBB')
