@@ -384,6 +384,33 @@ describe('making a child is refused', () => {
     expect(await make(newName(), plcOp)).toMatchObject(failed(413, 'PAYLOAD_TOO_LARGE'))
   })
 
+  test('beyond 500, until one is gone', async () => {
+    const parent = await createAccount(pds, newName())
+    const token = await walletSession(pds, parent.did)
+    const child = await made(newName(), token)
+    const [accounts, rows] = [
+      await pds.rows('account', { did: child.did }),
+      await pds.rows('child_account', { did: child.did }),
+    ]
+    const others = Array.from({ length: 499 }, (_, i) => ({ did: `did:plc:other${i}` }))
+    await pds.plant(
+      'account',
+      others.map(({ did }) => ({ ...accounts[0], did, handle: null, email: `${did}@agents.invalid` })),
+    )
+    await pds.plant(
+      'child_account',
+      others.map(({ did }) => ({ ...rows[0], did })),
+    )
+    const name = newName()
+    const { plcOp } = await bringAlone(name)
+    expect(await make(name, plcOp, token)).toMatchObject(failed(409, 'CONFLICT'))
+    // What was made is still returned.
+    expect(await make(child.name, child.plcOp, token)).toMatchObject({ status: 200 })
+    await pds.lose('account', { did: 'did:plc:other7' })
+    expect(await make(name, plcOp, token)).toMatchObject({ status: 200 })
+    for (const { did } of others) await pds.lose('account', { did })
+  })
+
   test('a parent makes no more children than its rate limit allows', async () => {
     await using limited = await startPds({ signingKeyMasterKey: MASTER_KEY })
     using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')

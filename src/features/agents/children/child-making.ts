@@ -32,12 +32,23 @@ import {
   updateAssertionExpiry,
   type Registration,
 } from '../agents/agents.ts'
-import { deleteChild, findChild, insertChild, setChildFinished, setChildPublished, type Child } from './child-store.ts'
+import {
+  countLivingChildren,
+  deleteChild,
+  findChild,
+  insertChild,
+  setChildFinished,
+  setChildPublished,
+  type Child,
+} from './child-store.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { bindReservedKey, reservedKeyNamed, takeReservedKey } from '../../identity/reserved-keys/reserved-keys.ts'
 import { isHandleFree } from '../../identity/handles/handles.ts'
 import { keepDidDocument, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
 import { createRepo, openingEvents, requireConfirmedAddress } from '../../data/repo/repo.ts'
+
+/** Children of one account whose accounts exist: all are listed at once, and are deleted with their parent. */
+const MAX_CHILDREN = 500
 
 /** What the parent gets. */
 export interface MadeChild extends CeremonyIdentity {
@@ -51,6 +62,8 @@ export interface MadeChild extends CeremonyIdentity {
 type ChildIdentity = CeremonyIdentity & { genesis: Operation; signingKey: string }
 
 const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'This server already knows the DID')
+const tooManyChildren = () =>
+  new Refusal(409, 'Conflict', `An account may have at most ${MAX_CHILDREN} children: delete some first`)
 const notReserved = () =>
   invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
@@ -59,8 +72,8 @@ const notReserved = () =>
  * assertion.
  *
  * Throws `Forbidden` unless the parent is active, `EmailNotConfirmed` if its own first record waits for that,
- * `InvalidClaim` if the operation does not fit, `HandleNotAvailable` and `DidAlreadyExists` (409), and
- * `PlcDirectoryError` (502).
+ * `InvalidClaim` if the operation does not fit, `HandleNotAvailable`, `DidAlreadyExists` and, if there are too many,
+ * `Conflict` (409), and `PlcDirectoryError` (502).
  */
 export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<MadeChild> {
   const { ctx } = exchange
@@ -102,6 +115,7 @@ function begin({ ctx, revalidate }: Exchange, parent: Did, handle: Handle, ident
     const known = await findChild(tx, did)
     if (known) return { child: await requireResumable(tx, known, parent), isFirst: false }
     if (await accountOf(tx, did)) throw didAlreadyExists()
+    if ((await countLivingChildren(tx, parent)) >= MAX_CHILDREN) throw tooManyChildren()
     // Check the key first, so that a caller without one of our keys cannot probe handles.
     if ((await reservedKeyNamed(tx, signingKey, did)) === null) throw notReserved()
     if (!(await isHandleFree(tx, handle, now)))

@@ -73,12 +73,15 @@ export const childrenOf = (reader: Reader, parentDid: Did): Promise<ListedChild[
     FROM agent_registration r JOIN account a ON a.did = r.did
     WHERE r.parent_did = ${parentDid} ORDER BY r.created_at DESC, r.id DESC`)
 
-/** Returns all children of an account whose accounts exist, finished or not. */
+/** Children of an account whose accounts exist, finished or not. */
+const living = (parentDid: Did) =>
+  sql`child_account c WHERE parent_did = ${parentDid} AND EXISTS (SELECT 1 FROM account a WHERE a.did = c.did)`
+
 export const livingChildrenOf = async (reader: Reader, parentDid: Did): Promise<Did[]> =>
-  (
-    await reader.all<{ did: Did }>(sql`
-      SELECT did FROM child_account c WHERE parent_did = ${parentDid} AND EXISTS (SELECT 1 FROM account a WHERE a.did = c.did) ORDER BY did`)
-  ).map(({ did }) => did)
+  (await reader.all<{ did: Did }>(sql`SELECT did FROM ${living(parentDid)} ORDER BY did`)).map(({ did }) => did)
+
+export const countLivingChildren = async (reader: Reader, parentDid: Did): Promise<number> =>
+  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM ${living(parentDid)}`))!.count
 
 /**
  * Keeps the row of a deleted child for its parent's requests, unless the parent is deleted too. Rows about its own
