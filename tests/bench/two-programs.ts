@@ -13,6 +13,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { freePort } from '../support/ports.ts'
 import { publicService, ranBetween, threadsOf } from '../support/request-cost.ts'
 import { until } from '../support/until.ts'
@@ -37,6 +38,25 @@ const SINGLE_POSTS = 6
 const REPLAYED = 500
 const PAGE = 50
 const collection = 'app.bsky.feed.post'
+
+const streamedMethod = 'app.bsky.feed.searchPosts'
+/** A page of an AppView. */
+const page = gzipSync(JSON.stringify({ cursor: randomBytes(6000).toString('hex') }))
+/** The service that requests are forwarded to, as in `request-costs.ts`: it has indexed all that callers wrote. */
+const appview = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch({ url }) {
+    const isStreamed = url.includes(streamedMethod)
+    const body = isStreamed ? new ReadableStream({ start: (sink) => (sink.enqueue(page), sink.close()) }) : page
+    const headers = {
+      'content-type': 'application/json',
+      'content-encoding': 'gzip',
+      'atproto-repo-rev': '3zzzzzzzzzzzz',
+    }
+    return new Response(body, { headers })
+  },
+})
 
 interface Account {
   did: string
@@ -77,6 +97,7 @@ async function startServer(program: string): Promise<Server> {
       SERVICE_DATA_DIR: folder,
       PORT: String(port),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_APPVIEW_URL: `http://127.0.0.1:${appview.port}`,
       ...publicService,
     },
     stdout: 'ignore',
@@ -308,6 +329,15 @@ const rows: Row[] = [
     'getBlob, 1 MB',
     (_, __, { accounts, largeBlob }) => `com.atproto.sync.getBlob?did=${accounts[0]!.did}&cid=${largeBlob}`,
   ),
+  ...[
+    ['with what the caller has just written (getTimeline)', 'app.bsky.feed.getTimeline'],
+    ['a page (getPosts)', 'app.bsky.feed.getPosts?uris=at://x'],
+    ['of unknown length (searchPosts)', `${streamedMethod}?q=x`],
+  ].map(([name, query]): Row => ({
+    name: `forwarded: ${name}`,
+    clients: 32,
+    ask: (server, _, turn) => get(server, query!, writer(server, turn).accessJwt),
+  })),
   {
     name: 'uploadBlob, 1 MB',
     clients: 4,
