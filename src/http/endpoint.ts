@@ -103,8 +103,21 @@ export class JsonText {
   }
 }
 
+/**
+ * A response that is not made yet. It is made with its headers and those of its request at once: those of a `Response`
+ * would be copied again.
+ */
+export class Outline {
+  constructor(
+    readonly status: number,
+    readonly headers: Readonly<Record<string, string>>,
+    readonly body: ConstructorParameters<typeof Response>[0],
+  ) {}
+}
+
 /** A value, its JSON text, or a complete response. */
-type Reply<T> = T | JsonText | Response | Promise<T | JsonText | Response>
+type Answer<T> = T | JsonText | Response | Outline
+type Reply<T> = Answer<T> | Promise<Answer<T>>
 
 export interface XrpcCall<Caller, Params, Input> extends Exchange {
   caller: Caller

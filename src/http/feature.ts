@@ -1,7 +1,7 @@
 /** How a feature plugs in: one value that lists everything it contributes. `features.ts` lists the features. */
 import type { Throttle } from '../base/pace.ts'
 import type { CredentialKind } from './credential.ts'
-import type { Endpoint, Exchange } from './endpoint.ts'
+import type { Endpoint, Exchange, Outline } from './endpoint.ts'
 import type { OAuthParameters } from './oauth-parameters.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
@@ -59,7 +59,7 @@ export interface Feature {
   /** Tells moderators of a blob that a check has set aside, in the transaction that does. */
   reportBlob?(ctx: Context, tx: Tx, blob: SetAsideBlob): Promise<void>
   /** Sends a public read that this server cannot answer to the service that can. At most one feature declares it. */
-  passOn?(exchange: Exchange): Promise<Response>
+  passOn?(exchange: Exchange): Promise<Outline>
   /**
    * Whether records of an account may be lost, so that nothing may be deleted that they refer to. Called before blobs
    * are deleted by age.

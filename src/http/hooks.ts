@@ -7,7 +7,7 @@ import { perContext, type Context } from '../platform/context.ts'
 import type { Reader, Tx } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import type { Credential, CredentialKind } from './credential.ts'
-import type { Exchange } from './endpoint.ts'
+import type { Exchange, Outline } from './endpoint.ts'
 import type { AccessEnd, AddressChange, EndedAccess, Feature, Grant, RecordSource, SetAsideBlob } from './feature.ts'
 
 const registry = perContext<{ features: readonly Feature[] }>(() => ({ features: [] }))
@@ -66,7 +66,7 @@ export const addedGrants = (ctx: Context): Readonly<Record<string, Grant>> =>
   Object.assign({}, ...registry(ctx).features.map((feature) => feature.grants?.(ctx)))
 
 /** Have another service answer a public read. Throws what the feature that forwards requests throws. */
-export function passOn(exchange: Exchange): Promise<Response> {
+export function passOn(exchange: Exchange): Promise<Outline> {
   const forwarder = registry(exchange.ctx).features.find((feature) => feature.passOn)
   if (forwarder === undefined) throw new Error('no feature forwards requests')
   return forwarder.passOn!(exchange)

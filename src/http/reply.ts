@@ -1,6 +1,6 @@
 /** Turns what a handler returns or throws into the response on the wire. */
 import { DAY_SECS } from '../base/durations.ts'
-import { JsonText } from './endpoint.ts'
+import { JsonText, Outline } from './endpoint.ts'
 import { CodingRoom, encoded, knownTag, MIN_CODED_BYTES, WholeResponse } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
@@ -26,6 +26,7 @@ const METHODS = 'GET,HEAD,PUT,PATCH,POST,DELETE'
 export function success(exchange: RequestExchange, value: unknown): Response {
   const { request } = exchange
   if (value instanceof Response) return finished(exchange, value)
+  if (value instanceof Outline) return drawn(exchange, value)
   if (value === undefined || value === null) return new Response(null, { headers: exchange.headersToSend })
   const json = value instanceof JsonText ? value : new JsonText(JSON.stringify(value))
   if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, json.text)
@@ -132,6 +133,13 @@ function finished(exchange: RequestExchange, response: Response): Response {
     name === 'set-cookie' ? headers.append(name, value) : headers.set(name, value),
   )
   return encoded(codingRoom(exchange.ctx), exchange.request, response)
+}
+
+/** The headers of the request and its surface come first, as in `finished`. */
+function drawn(exchange: RequestExchange, { status, headers: own, body }: Outline): Response {
+  const headers = new Headers(headersOf(exchange, status))
+  for (const name in own) if (!headers.has(name)) headers.set(name, own[name]!)
+  return encoded(codingRoom(exchange.ctx), exchange.request, new Response(body, { status, headers }))
 }
 
 /** What a handler has set before it failed may allow public caching, which would keep the error for days. */

@@ -14,7 +14,7 @@ import {
 } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
-import { anyone, isRead, JsonText, limitsOf, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
+import { anyone, isRead, JsonText, limitsOf, Outline, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
 import { chargeDeclared } from './limiting.ts'
@@ -253,7 +253,7 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
 
 /** In development and in tests, validate the output too: output that breaks its lexicon is a bug. */
 function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): unknown {
-  if (!ctx.config.development || answer instanceof Response) return answer
+  if (!ctx.config.development || answer instanceof Response || answer instanceof Outline) return answer
   const outcome = validateOutput(nsid, answer instanceof JsonText ? JSON.parse(answer.text) : answer)
   if (!outcome.ok) throw new Error(`the output of ${nsid} does not match its lexicon: ${outcome.message}`)
   return answer

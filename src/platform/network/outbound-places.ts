@@ -34,25 +34,34 @@ export class OutboundPlaces {
   }
 
   /**
-   * Returns the function that gives the place back. `cut` is called if others need it, and calls that function. Throws
+   * Returns the function that gives the place back, or a promise of it if there is none free. `cut` is called if others
+   * need it, and calls that function. Throws
    * `LookupsFull` if too many wait, and the reason of the signal.
    */
-  async enter(signal: AbortSignal, cut: () => void): Promise<() => void> {
+  enter(signal: AbortSignal, cut: () => void): (() => void) | Promise<() => void> {
     const client = clientHere()
     this.#makeRoom(client)
-    const timer = this.#isFull ? setInterval(() => this.#makeRoom(client), LOOK_MILLIS) : undefined
+    const leave = this.#places.takeFree(client)
+    return leave === null ? this.#turn(client, signal, cut) : this.#held(client, cut, leave)
+  }
+
+  async #turn(client: Client, signal: AbortSignal, cut: () => void): Promise<() => void> {
+    const timer = setInterval(() => this.#makeRoom(client), LOOK_MILLIS)
     try {
-      const leave = await this.#places.enter(client, () => signal)
-      const holder = { network: client.network, since: performance.now(), cut }
-      this.#holders.add(holder)
-      return () => {
-        this.#holders.delete(holder)
-        leave()
-      }
+      return this.#held(client, cut, await this.#places.enter(client, () => signal))
     } catch (error) {
       throw error instanceof NoPlace ? new LookupsFull('too many requests to other services') : error
     } finally {
       clearInterval(timer)
+    }
+  }
+
+  #held({ network }: Client, cut: () => void, leave: () => void): () => void {
+    const holder = { network, since: performance.now(), cut }
+    this.#holders.add(holder)
+    return () => {
+      this.#holders.delete(holder)
+      leave()
     }
   }
 

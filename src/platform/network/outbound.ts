@@ -156,7 +156,7 @@ class Life implements EventListenerObject {
     readonly caller: AbortSignal | undefined,
     readonly places: OutboundPlaces,
   ) {
-    caller?.addEventListener('abort', this, { once: true })
+    caller?.addEventListener('abort', this)
   }
 
   handleEvent(): void {
@@ -168,12 +168,20 @@ class Life implements EventListenerObject {
     this.end()
   }
 
-  /** Wait for a place, unless there is one already. Throws as `OutboundPlaces.enter` does. */
-  async enter(): Promise<void> {
+  /**
+   * Take a place, unless there is one already. Returns a promise if it has to wait. Throws as `OutboundPlaces.enter`
+   * does.
+   */
+  enter(): void | Promise<void> {
     if (this.#leave !== null) return
     const cut = () => this.#stop(new OutboundError('timeout', 'other requests needed its place'))
-    const leave = await this.places.enter(this.signal, cut)
-    this.#leave = leave
+    const leave = this.places.enter(this.signal, cut)
+    if (typeof leave === 'function') this.#leave = leave
+    else return this.#wait(leave)
+  }
+
+  async #wait(place: Promise<() => void>): Promise<void> {
+    this.#leave = await place
     if (this.signal.aborted) this.end()
   }
 
@@ -234,7 +242,8 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
   const addresses = known ?? (await resolve(options.resolver, host, request.fresh, signal))
   requirePermitted(options, target, addresses, isAddress)
   // Only now: a name whose servers are silent takes no place.
-  await life.enter()
+  const waits = life.enter()
+  if (waits) await waits
   signal.throwIfAborted()
   const last = Math.min(addresses.length, MAX_ADDRESSES_TRIED) - 1
   for (const [index, address] of addresses.entries()) {

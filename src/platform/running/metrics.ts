@@ -147,7 +147,8 @@ export class Metrics {
 
   count<Name extends CounterName>(name: Name, labels: CounterLabels<Name>, by = 1): void {
     const { labels: order, counts } = this.#tallies.get(name)!
-    const values = order.map((label) => (labels as Record<string, string>)[label]).join()
+    let values = ''
+    for (const label of order) values += (values && ',') + (labels as Record<string, string>)[label]!
     counts.set(values, counts.get(values)! + by)
   }
 

@@ -7,7 +7,7 @@
  *
  * Source: atproto "HTTP API (XRPC)", "Service Proxying".
  */
-import type { Exchange } from '../../../http/endpoint.ts'
+import type { Exchange, Outline } from '../../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../../http/errors.ts'
 import type { CounterLabels } from '../../../platform/running/metrics.ts'
 import { discardBody, OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
@@ -17,7 +17,7 @@ import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../
 import { refusedBy, revalidatedBody, revalidator } from './revalidated-streams.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { refuseSpacesIn } from './rpc-guard.ts'
-import { readJson, relayed } from './upstream-reply.ts'
+import { readJson, refuseFailed, relayed } from './upstream-reply.ts'
 import { isConfigured, locate, type Located } from './upstream-services.ts'
 import { noteAcceptsOnce, upstreamToken, type UpstreamToken } from './upstream-token.ts'
 
@@ -65,7 +65,7 @@ const proxyFaults: LocationFaults = {
  * Forward the request and return the response of the other service. An error response is thrown as a `Refusal`.
  * Otherwise throws as `ask` does.
  */
-export async function forward(call: Exchange, forwarding: Forwarding): Promise<Response> {
+export async function forward(call: Exchange, forwarding: Forwarding): Promise<Outline> {
   return relayed(call.request, await ask(call, forwarding))
 }
 
@@ -77,7 +77,8 @@ export async function askJson(
   call: Exchange,
   { maxBytes = MAX_ASKED_BYTES, ...forwarding }: Forwarding & { path: string; maxBytes?: number },
 ): Promise<unknown> {
-  const response = await forward(call, { ...forwarding, acceptEncoding: 'identity' })
+  const response = await ask(call, { ...forwarding, acceptEncoding: 'identity' })
+  await refuseFailed(call.request, response)
   const value = await readJson(response, maxBytes)
   if (value === undefined) throw upstreamFailure()
   return value

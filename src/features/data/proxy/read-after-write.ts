@@ -6,7 +6,7 @@
  * If there is nothing to add, or adding fails, the client gets the response of the AppView unchanged.
  */
 import { WholeResponse } from '../../../http/encoding.ts'
-import type { XrpcCall } from '../../../http/endpoint.ts'
+import type { Outline, XrpcCall } from '../../../http/endpoint.ts'
 import { Refusal, upstreamFailure } from '../../../http/errors.ts'
 import { parseTid, recordUri, recordUriParts, type Tid } from '../../../protocol/identifiers.ts'
 import { validateOutput } from '../../../protocol/lexicons/lexicons.ts'
@@ -55,7 +55,7 @@ export async function readAfterWrite<N extends MungedMethod>(
   call: Call<N>,
   nsid: N,
   munge: Munge<N>,
-): Promise<Response> {
+): Promise<Response | Outline> {
   const { ctx, request, caller } = call
   const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
   const response = await ask(call, { service: caller.service, caller, acceptEncoding })
@@ -137,7 +137,7 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
 /**
  * As `readAfterWrite`, but if the AppView does not know the caller's new post yet, returns a thread that is built here.
  */
-export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Promise<Response> {
+export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Promise<Response | Outline> {
   try {
     return await readAfterWrite(call, 'app.bsky.feed.getPostThread', mungeThread)
   } catch (error) {

@@ -33,13 +33,13 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
     unresolved: `could not resolve did document: ${did}`,
     unlisted: `invalid notification service details in did document: ${did}`,
   }
-  const response = await forward(call, {
+  const { body } = await forward(call, {
     service: did === appview.did ? appview : notifications,
     caller,
     json: input,
     faults,
   })
-  await response.body?.cancel()
+  if (body instanceof ReadableStream) await body.cancel()
 }
 
 const elsewhere = taking<ServiceCaller | null>([besideSessions(serviceKind)], () => null)

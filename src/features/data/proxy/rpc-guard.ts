@@ -1,6 +1,7 @@
 /** Decides who may have a request forwarded, and to which service. */
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { invalidRequest, invalidToken, methodNotImplemented } from '../../../http/errors.ts'
+import { queryOf } from '../../../http/query.ts'
 import {
   isDraftAudience,
   isDraftMethod,
@@ -40,7 +41,7 @@ export function rpc({ also, handlerRevalidates = true, ...options }: RpcOptions 
       if (isProtectedMethod(nsid)) throw invalidToken('Bad token method')
       const named = namedService(exchange.request)
       if (isDraftMethod(nsid) || (named !== null && isDraftAudience(serviceText(named)))) throw methodNotImplemented()
-      if (isPublicMethod(nsid)) refuseSpaces(queryOf(exchange.request.url).values())
+      if (isPublicMethod(nsid)) refuseSpaces(queryOf(exchange.request.url).map(([, text]) => text))
       const caller = await holder.check(exchange)
       if (!mayHaveCalled(caller, nsid)) throw invalidToken('Bad token method')
       if (exchange.request.method !== 'POST' || isReadByName(nsid)) refusePrivate(caller, nsid)
@@ -54,9 +55,6 @@ export function rpc({ also, handlerRevalidates = true, ...options }: RpcOptions 
     },
   }
 }
-
-const queryOf = (url: string): URLSearchParams =>
-  new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?')) : '')
 
 /** Throws `InvalidRequest` if a text names a space: the service would learn what is shared with few people. */
 export function refuseSpaces(texts: Iterable<string>): void {

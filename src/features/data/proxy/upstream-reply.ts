@@ -5,6 +5,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { codingsIn, MAX_CODINGS } from '../../../base/content-codings.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
+import { Outline } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
 import { arrivedBody, discardBody, OutboundError } from '../../../platform/network/outbound.ts'
@@ -44,14 +45,19 @@ const defaultErrors: Record<number, readonly [name: string, message: string]> = 
  * as a `Refusal` with its status and name (or the default name), except that 500 becomes 502, and 401 becomes 502
  * `UpstreamFailure` for a client that uses DPoP.
  */
-export async function relayed(request: Request, response: Response): Promise<Response> {
-  if (response.status >= 400) throw await upstreamRefusal(request, response)
+export async function relayed(request: Request, response: Response): Promise<Outline> {
+  await refuseFailed(request, response)
   return passedOn(response, arrivedBody(response) ?? response.body)
 }
 
+/** Throws the `Refusal` that `relayed` throws. */
+export async function refuseFailed(request: Request, response: Response): Promise<void> {
+  if (response.status >= 400) throw await upstreamRefusal(request, response)
+}
+
 /** A success of the other service, whose body may have been read already. */
-export const passedOn = ({ status, headers }: Response, body: ConstructorParameters<typeof Response>[0]): Response =>
-  new Response(body, { status, headers: { ...picked(headers, passedOnSuccess), ...runsNothing } })
+export const passedOn = ({ status, headers }: Response, body: Outline['body']): Outline =>
+  new Outline(status, { ...picked(headers, passedOnSuccess), ...runsNothing }, body)
 
 export function picked(headers: Headers, names: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {}
