@@ -42,8 +42,12 @@ const WORD_BYTES = 4
 const RUN_FRAMES = 64
 /** Most memory that is kept for the next pages. Clearing new memory each time takes longer than reading them. */
 const MAX_KEPT_BYTES = 64 * 1024 ** 2
-/** It is kept unless less than this part of it was needed. */
+/** In this many pieces: while the pages of one commit are sealed, those of others are read. */
+const MAX_KEPT = 3
+/** A piece is kept unless less than this part of it was needed lately. */
 const LEAST_USE = 1 / 16
+/** What was needed once counts as this much the next time: a small commit often follows a large one. */
+const FADING = 0.9
 /** Reading over a few frames that are not needed takes less time than another call. */
 const MAX_SKIPPED_FRAMES = 3
 
@@ -95,8 +99,10 @@ export class LogFollower {
   /** What has been read since pages were last taken. */
   #pages = new PageList()
   #databasePages = 0
-  /** For the pages that are read once others were taken. */
-  #memory: Uint8Array<ArrayBuffer> | undefined
+  /** For the pages that are read once others were taken. They are used in turn, so that none is kept for nothing. */
+  readonly #kept: Uint8Array<ArrayBuffer>[] = []
+  /** About the most bytes that pages have lately had. */
+  #neededBytes = 0
   readonly #run = new Uint8Array(RUN_FRAMES * FRAME_BYTES)
   readonly #word = Buffer.alloc(WORD_BYTES)
   /** Whether the log started over when it should not have: frames are missing. */
@@ -218,15 +224,16 @@ export class LogFollower {
     this.#read()
     if (this.#pages.size === 0) return null
     const taken = { pages: this.#pages.bytes, databasePages: this.#databasePages, position: this.#position }
-    this.#pages = new PageList(this.#memory)
-    this.#memory = undefined
+    this.#pages = new PageList(this.#kept.shift())
     return taken
   }
 
   /** Pages that were taken are not needed any more. Others may overwrite them. */
   giveBack({ pages: { buffer, byteLength } }: Pages): void {
-    const isUseful = buffer.byteLength <= MAX_KEPT_BYTES && byteLength >= buffer.byteLength * LEAST_USE
-    this.#memory = isUseful ? new Uint8Array(buffer) : undefined
+    this.#neededBytes = Math.max(byteLength, this.#neededBytes * FADING)
+    const bytes = this.#kept.reduce((sum, kept) => sum + kept.byteLength, buffer.byteLength)
+    const isUseful = this.#neededBytes >= buffer.byteLength * LEAST_USE
+    if (isUseful && this.#kept.length < MAX_KEPT && bytes <= MAX_KEPT_BYTES) this.#kept.push(new Uint8Array(buffer))
   }
 
   close(): void {

@@ -130,6 +130,45 @@ test('pages that are taken at any time follow a copy through checkpoints, open s
   await db.close()
 })
 
+let fills = 0
+/** Returns the pages of a commit of one row of this size. Its content differs each time: else it would be no change. */
+async function pagesOf(db: Database, follower: LogFollower, bytes: number): Promise<Pages> {
+  await db.run(sql`
+    INSERT INTO thing (id, value) VALUES (1, ${Buffer.alloc(bytes, ++fills % 256)}) ON CONFLICT (id) DO UPDATE SET value = excluded.value`)
+  await db.logFollowing!.settle()
+  return follower.take()!
+}
+
+test('pages are read into memory of earlier ones, also while others are in use and after a commit of few pages', async () => {
+  const { db } = await open('memory.db')
+  const follower = await follow(db)
+  const buffers = new Set<ArrayBuffer>()
+  for (let round = 0; round < 20; round++)
+    for (const bytes of [100 * PAGE_BYTES, 1]) {
+      const taken = [await pagesOf(db, follower, bytes), await pagesOf(db, follower, bytes)]
+      for (const { pages } of taken) buffers.add(pages.buffer)
+      for (const each of taken) follower.giveBack(each)
+    }
+  // Some are of the first pages, and have grown since.
+  expect(buffers.size).toBeLessThan(10)
+  await db.close()
+})
+
+test('memory for many pages is given up once all commits are of few', async () => {
+  const { db } = await open('fewer.db')
+  const follower = await follow(db)
+  const roomOf = async (bytes: number): Promise<number> => {
+    const taken = await pagesOf(db, follower, bytes)
+    follower.giveBack(taken)
+    return taken.pages.buffer.byteLength
+  }
+  expect(await roomOf(1000 * PAGE_BYTES)).toBeGreaterThan(1000 * PAGE_BYTES)
+  let room = 0
+  for (let round = 0; round < 100; round++) room = await roomOf(1)
+  expect(room).toBeLessThan(100 * PAGE_BYTES)
+  await db.close()
+})
+
 test('a file that is read in pieces while it is written to is whole with the pages of that time', async () => {
   const { path, db } = await open('pieces.db')
   const random = new Random(11)
