@@ -1,5 +1,6 @@
 /** Gates before sign-ups and first writes, and other values that operators replace while the server runs. */
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
+import { PlcDirectoryError } from '../../../src/platform/network/directory-client.ts'
 import { parseHandle } from '../../../src/protocol/identifiers.ts'
 import { workBits } from '../../../src/protocol/proof-of-work.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
@@ -10,6 +11,7 @@ import { roleHolder } from '../../support/clients/role-holder.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -63,6 +65,19 @@ test('only owners and operators replace values, and only those that are live', a
   expect((await replace('signup.accounts_per_range_and_day', '100', oscar)).status).toBe(200)
   const { events } = (await oscar.operate('/v1/admin/audit?action=configuration_changed&limit=1')).body
   expect(events[0]).toMatchObject({ actor: `operator:${oscar.did}`, reason: 'a wave' })
+})
+
+test('a sign-up that makes no account does not count for its range of addresses', async () => {
+  await set('signup.accounts_per_range_and_day', '1')
+  using _ = atOneNode(pds, 'the directory of one node fails')
+  {
+    using submissions = spyOn(pds.ctx.plc, 'submit')
+    submissions.mockImplementation(() => Promise.reject(new PlcDirectoryError(503, 'out of order')))
+    for (let tries = 0; tries < 2; tries++) expect((await signUp('range-outage')).status).toBe(502)
+  }
+  expect([(await signUp('range-outage')).status, (await signUp('range-second')).status]).toEqual([200, 429])
+  await set('signup.accounts_per_range_and_day', null)
+  pds.clock.advance({ secs: 25 * 3600 })
 })
 
 test('a range of addresses makes a limited number of accounts in a day', async () => {

@@ -10,26 +10,42 @@ import { networkOf } from '../../../protocol/ip-address.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { workBits, workDigest } from '../../../protocol/proof-of-work.ts'
 import { useOnce } from '../../access/tokens/tokens.ts'
-import { countSignupsFrom, deleteSignupPlaces, insertSignupPlace } from './signup-place-store.ts'
+import {
+  deleteSignupPlace,
+  deleteSignupPlaces,
+  insertSignupPlace,
+  signupsFrom,
+  type SignupPlace,
+} from './signup-place-store.ts'
+
+export type { SignupPlace } from './signup-place-store.ts'
 
 /**
  * Count a sign-up, in the transaction that claims its names, so that several at once are no more than one after
- * another. Throws `RateLimitExceeded` if too many accounts were made from the range of addresses in the last day.
+ * another. Returns what to give back if no account comes of it; null if nothing was counted. Throws
+ * `RateLimitExceeded` if too many accounts were made from the range of addresses in the last day.
  */
-export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Promise<void> {
+export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Promise<SignupPlace | null> {
   const most = ctx.config.signup.accountsPerRangeAndDay
   const network = networkOf(ip)
-  if (most === 0 || isNear || network === null) return
+  if (most === 0 || isNear || network === null) return null
   const now = ctx.clock.now()
   await deleteSignupPlaces(tx, now - DAY_MILLIS)
-  if ((await countSignupsFrom(tx, network)) >= most)
+  const { count, newest } = await signupsFrom(tx, network)
+  if (count >= most)
     throw new Refusal(
       429,
       'RateLimitExceeded',
       'Too many accounts were created from your network today. Try again tomorrow',
     )
-  await insertSignupPlace(tx, network, now)
+  const place = { network, at: Math.max(now, newest + 1) }
+  await insertSignupPlace(tx, place)
+  return place
 }
+
+/** Count a sign-up no longer that made no account: a person who repeats it during an outage is one. */
+export const giveBackPlace = ({ db }: Pick<Context, 'db'>, place: SignupPlace): Promise<number> =>
+  deleteSignupPlace(db, place)
 
 /** What a sign-up brings for the question and the proof of work. */
 export interface GateAnswers {

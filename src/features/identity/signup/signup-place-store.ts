@@ -5,8 +5,20 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 export const deleteSignupPlaces = (writer: Writer, before: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM signup_place WHERE at < ${before}`)
 
-export const insertSignupPlace = (tx: Tx, network: string, at: Millis): Promise<number> =>
+/** A sign-up that was counted. No other one of the network has the same instant. */
+export interface SignupPlace {
+  network: string
+  at: Millis
+}
+
+export const insertSignupPlace = (tx: Tx, { network, at }: SignupPlace): Promise<number> =>
   tx.run(sql`INSERT INTO signup_place (network, at) VALUES (${network}, ${at})`)
 
-export const countSignupsFrom = async (tx: Tx, network: string): Promise<number> =>
-  (await tx.get<{ count: number }>(sql`SELECT count(*) AS count FROM signup_place WHERE network = ${network}`))!.count
+export const deleteSignupPlace = (writer: Writer, { network, at }: SignupPlace): Promise<number> =>
+  writer.run(sql`DELETE FROM signup_place WHERE network = ${network} AND at = ${at}`)
+
+/** Returns how many there are, and the instant of the newest; 0 if there is none. */
+export const signupsFrom = async (tx: Tx, network: string): Promise<{ count: number; newest: Millis }> =>
+  (await tx.get<{ count: number; newest: Millis }>(
+    sql`SELECT count(*) AS count, COALESCE(max(at), 0) AS newest FROM signup_place WHERE network = ${network}`,
+  ))!

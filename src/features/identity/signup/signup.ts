@@ -33,7 +33,7 @@ import { curveFor, takeReservedKey } from '../reserved-keys/reserved-keys.ts'
 import { deleteFactors } from '../../access/factors/factors.ts'
 import { useInvite } from '../invites/invites.ts'
 import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
-import { passRangeGate, spendProof } from './signup-gates.ts'
+import { giveBackPlace, passRangeGate, spendProof, type SignupPlace } from './signup-gates.ts'
 import {
   type AdmittedSignup,
   checkPassword,
@@ -74,10 +74,27 @@ export async function createAccount<Entry>(
   enter: Enter<Entry>,
 ): Promise<NewIdentity<Entry>> {
   const { ctx } = exchange
-  const origin = requestOrigin(exchange)
   const arrived = await arriveAgain(exchange, request, provenDid, enter)
   if (arrived) return arrived
   const admitted = await checkRequest(exchange, request, provenDid)
+  const counted: SignupPlace[] = []
+  try {
+    return await makeAccount(exchange, admitted, enter, counted)
+  } catch (error) {
+    for (const place of counted) await giveBackPlace(ctx, place)
+    throw error
+  }
+}
+
+/** `counted` gets what is to be given back if no account comes of it. */
+async function makeAccount<Entry>(
+  exchange: Exchange,
+  admitted: AdmittedSignup,
+  enter: Enter<Entry>,
+  counted: SignupPlace[],
+): Promise<NewIdentity<Entry>> {
+  const { ctx } = exchange
+  const origin = requestOrigin(exchange)
   const { handle, email, password, inviteCode, proof } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
   const { brought } = admitted
@@ -93,7 +110,8 @@ export async function createAccount<Entry>(
       await requireFreeHandle(tx, handle, now)
       await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
       await requireFreeAddress(tx, email, now)
-      await passRangeGate(exchange, tx)
+      const place = await passRangeGate(exchange, tx)
+      if (place !== null) tx.afterCommit(() => counted.push(place))
       if (proof !== null) await spendProof(ctx, tx, proof)
     },
   )
