@@ -128,15 +128,16 @@ export class PostgresReaders implements Reader {
     }
     counters.statements++
     const end = performance.now() + waits.readMillis
-    const again = () => this.#persistently(statement, end).then(resultOf)
+    const again = (until = end) => this.#persistently(statement, until).then(resultOf)
     if (history.isDoubtful) return again()
     return this.#send(statement).then(
       (rows) => {
-        if (history.isDoubtful) return again()
+        // The database has answered: the time until then, also in a busy process, is no sign of an outage.
+        if (history.isDoubtful) return again(performance.now() + waits.readMillis)
         resumed()
         return resultOf(rows)
       },
-      (error: unknown) => this.#pauseAfter(error, end).then(again),
+      (error: unknown) => this.#pauseAfter(error, end).then(() => again()),
     )
   }
 
