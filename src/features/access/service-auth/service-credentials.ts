@@ -1,5 +1,5 @@
 /**
- * Credentials that are service tokens (`service-tokens.ts`): of any account; of the moderation service; of an account
+ * Credentials that are service tokens (`service-tokens.ts`): of any issuer; of the moderation service; of an account
  * here, which lets another service act for it.
  */
 import type { Credential } from '../../../http/credential.ts'
@@ -18,14 +18,11 @@ import { LABELER, verifyServiceToken } from './service-tokens.ts'
 
 const bearer = presentedAs('bearer')
 
-/** Whether the account itself is the issuer. The key of a labeler that it runs must not act for it. */
-const isAccount = ({ service }: ServiceCaller): boolean => service === null
-
-/** A token of an account, here or elsewhere, for the called method. */
+/** A token of any issuer for the called method. */
 export const serviceCredential: Credential<ServiceCaller> = {
   ...serviceKind,
   recognises: bearer,
-  check: ({ ctx, nsid }, token) => verifyServiceToken(ctx, token, { lxm: nsid, accepts: isAccount }),
+  check: ({ ctx, nsid }, token) => verifyServiceToken(ctx, token, { lxm: nsid }),
 }
 
 /** A token of the configured moderation service. */
@@ -49,9 +46,10 @@ export const accountServiceCredential: Credential<AccountServiceCaller> = {
   recognises: bearer,
   async check(exchange, token) {
     // Runs before the key is fetched, so the DID of a stranger is never resolved.
-    const accepts = async (issuer: ServiceCaller) => {
-      await requireNotTakendown(exchange, issuer.iss)
-      return isAccount(issuer)
+    const accepts = async ({ iss, service }: ServiceCaller) => {
+      await requireNotTakendown(exchange, iss)
+      // The key of a labeler that an account runs does not act for the account.
+      return service === null
     }
     const { iss } = await verifyServiceToken(exchange.ctx, token, { lxm: exchange.nsid, accepts })
     return { did: iss, credential: 'service', permissions: null, personalDetails: false }

@@ -45,7 +45,7 @@ export const signupRoutes = [
       const made = await createAccount(
         call,
         { ...request, gates: gateAnswers(custos ?? extension) },
-        caller?.iss ?? null,
+        caller?.service === null ? caller.iss : null,
         (tx, did) => openSession(tx, did, null, origin, { byPassword }),
       )
       const tokens = await sessionTokens(ctx, made.did, null, made.entry)
