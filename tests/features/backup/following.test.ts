@@ -213,6 +213,25 @@ test('a segment that the network delivers after the takeover counts for nothing'
   expect(await notes(other.config, alice)).toEqual(['before'])
 })
 
+test('a machine that is lost before the chain that it has begun has a base loses nothing that was acknowledged', async () => {
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, pds, alice } = server
+  await post(alice, 'kept')
+  const { config } = pds.ctx
+  await pds.stop()
+  // As after a loss of power that the log of the database does not show.
+  rmSync(join(config.dataDir, 'continuous'), { recursive: true })
+  const base = hold(bucket, '/base-')
+  const started = thrownBy(startApp(config))
+  await until(base.isThere)
+
+  const other = await machine(backup, blobMirror)
+  await other.begin().promote()
+  expect(await base.deliver()).toBe(200)
+  expect(await started).toThrow('another machine')
+  expect(await notes(other.config, alice)).toEqual(['kept'])
+})
+
 test('segments that are stored while one before them is not count for nothing, and the chain goes on without them', async () => {
   await using server = await keptInBucket()
   const { bucket, backup, blobMirror, pds, alice } = server

@@ -33,8 +33,10 @@ export interface LeaseRecord {
   name: string
   /** Greater with each holder. */
   epoch: number
-  /** The chain that it continues; empty before there is one. */
+  /** The chain that it continues, or that another machine has to; empty before there is one. */
   chain: string
+  /** The chain that the holder has begun, until it has a base and counts. */
+  begins?: string
   /**
    * Number of a segment that the chain has. No machine takes over with a copy that lacks it, and only segments below it
    * are deleted. Absent in leases of earlier versions.
@@ -164,11 +166,16 @@ export class Lease {
     {
       run,
       chain,
+      begins,
       through,
       promise,
       knownEpoch,
       isTakeover = false,
-    }: Pick<LeaseRecord, 'chain' | 'through' | 'promise'> & { run: string; knownEpoch: number; isTakeover?: boolean },
+    }: Pick<LeaseRecord, 'chain' | 'begins' | 'through' | 'promise'> & {
+      run: string
+      knownEpoch: number
+      isTakeover?: boolean
+    },
   ): Promise<Lease | null> {
     const { config, clock, archive } = place
     const { dataDir } = config
@@ -183,6 +190,7 @@ export class Lease {
       name: config.node.name ?? hostname(),
       epoch: Math.max(former?.record.epoch ?? 0, knownEpoch) + (isSame ? 0 : 1),
       chain,
+      ...(begins !== undefined && { begins }),
       through: through ?? 0,
       ...(promise && { promise }),
       ttlMillis,
@@ -201,7 +209,7 @@ export class Lease {
   }
 
   /** Renew it. Returns false if another machine has taken it. */
-  async renew(changed: Partial<Pick<LeaseRecord, 'chain' | 'through' | 'promise'>> = {}): Promise<boolean> {
+  async renew(changed: Partial<Pick<LeaseRecord, 'chain' | 'begins' | 'through' | 'promise'>> = {}): Promise<boolean> {
     const { clock, archive } = this.place
     const askedAt = clock.monotonic()
     const record = { ...this.record, ...changed, beat: this.record.beat + 1, at: clock.now() }

@@ -734,19 +734,22 @@ export class ContinuousSending implements CommitGate {
     const seen = found?.record
     if (this.#state !== null && seen?.chain === this.#state.chain)
       await this.#requirePlace(this.#state, seen.through ?? 0)
-    if (seen !== undefined && this.#state !== null && seen.holder === former)
+    if (seen !== undefined && this.#state !== null && seen.holder === former) {
+      const { chain } = this.#state
+      const newest = seen.begins ?? seen.chain
       // The state of a disk that was reset may name an earlier chain.
-      if (seen.chain !== this.#state.chain)
-        await this.#withSource(async (source) =>
-          this.#requireNewest((await lastSegmentOf(source, seen.chain))?.built.seq),
-        )
-      else await this.#requireNewestOf(this.#state)
-    const chain = this.#state?.chain ?? seen?.chain ?? ''
-    const through = Math.max(this.#sentThrough, (seen?.chain === chain && seen.through) || 0)
+      if (newest !== chain)
+        await this.#withSource(async (source) => this.#requireNewest((await lastSegmentOf(source, newest))?.built.seq))
+      if (chain === newest || chain === seen.chain) await this.#requireNewestOf(this.#state)
+    }
+    const own = this.#state?.chain
+    const chain = (this.#isBaseless ? seen?.chain : own) ?? ''
+    const through = Math.max(chain === own ? this.#sentThrough : 0, (seen?.chain === chain && seen.through) || 0)
     const lease = await Lease.take(place, found, {
       run: this.#ownRun,
       chain,
       through,
+      ...(chain !== own && own !== undefined && { begins: own }),
       // Keep `async` until the destination has everything that was acknowledged under it.
       promise: this.#isSync && seen?.promise === 'sync' ? 'sync' : 'async',
       knownEpoch: this.#state?.epoch ?? 0,
@@ -772,9 +775,17 @@ export class ContinuousSending implements CommitGate {
     }
   }
 
+  /** Names the chain of this process once it has a base: before, no other machine could continue it. */
   #renewOnce(lease: Lease): Promise<boolean> {
-    const { chain, through = 0 } = lease.record
-    return lease.renew(this.#state?.chain === chain ? { through: Math.max(this.#sentThrough, through) } : {})
+    if (this.#isBaseless) return lease.renew()
+    const { chain } = this.#state!
+    const through = (lease.record.chain === chain && lease.record.through) || 0
+    return lease.renew({ chain, through: Math.max(this.#sentThrough, through), begins: undefined })
+  }
+
+  /** Whether nothing can be restored from the chain of this process. */
+  get #isBaseless(): boolean {
+    return this.#state?.baseAt == null
   }
 
   #supersededBy(record: LeaseRecord): Superseded {
@@ -905,7 +916,7 @@ export class ContinuousSending implements CommitGate {
     await this.#haveKeys(seal, chain, key)
     if (this.#isStopping) return this.#end.abort()
     const lease = this.#lease!
-    if (!(await lease.renew({ chain, through: 0 }))) throw await this.#superseded()
+    if (!(await lease.renew({ begins: chain }))) throw await this.#superseded()
     const follower = await this.following.begin(null)
     if (follower === null) return
     this.#continue(
@@ -1080,14 +1091,14 @@ export class ContinuousSending implements CommitGate {
     const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
     await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
     if (isOver()) return
+    state.baseAt = header.at
+    state.baseMadeAt = madeAt
+    state.sinceBase = 0
     // If the lease does not expire, only this renewal shows that another machine has begun a chain.
     await this.#untilDone(isOver, async () => {
       if (!(await this.#renewOnce(this.#lease!))) this.#supersede(await this.#superseded())
     })
     if (isOver() || this.#isSuperseded) return
-    state.baseAt = header.at
-    state.baseMadeAt = madeAt
-    state.sinceBase = 0
     this.#baselessSince = null
     this.#baseFault = null
     const isFirst = this.#isSync && !this.#isPromised
