@@ -297,17 +297,20 @@ test('a clock that is ahead for a while has no kept instant deleted, and makes n
     pds.clock.advance({ secs: 70 })
   }
   pds.clock.jump({ secs: 3000 })
+  const ahead = pds.clock.now()
   await post(alice, 'ahead')
-  await until(() => basesAt(place).length === 4)
+  // What the server writes by itself may have made another one just before.
+  await until(() => basesAt(place).some((at) => at >= ahead))
+  const count = basesAt(place).length
   pds.clock.jump({ secs: -3000 })
   await post(alice, 'back')
-  await until(() => basesAt(place).length === 5)
+  await until(() => basesAt(place).length === count + 1)
   // Each of these would make another one, if the time of the last base were taken for what the clock says.
   for (let i = 0; i < 5; i++) {
     await post(alice, `later ${i}`)
     await sent(pds)
   }
-  expect(basesAt(place)).toHaveLength(5)
+  expect(basesAt(place)).toHaveLength(count + 1)
   for (const [index, instant] of instants.entries()) {
     const { code, text, dataDir } = await restore(place, instant)
     expect({ code, text }).toMatchObject({ code: 0 })
