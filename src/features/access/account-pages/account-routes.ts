@@ -217,6 +217,25 @@ const act = (
   }),
 ]
 
+/** A change of the further handles. */
+const actOnHandles = (
+  path: string,
+  done: string,
+  work: (call: PageCall, did: Did, form: URLSearchParams) => Promise<unknown>,
+): Endpoint[] =>
+  act(
+    path,
+    'handles',
+    done,
+    (call, holder, form) =>
+      showFault(call, holder, { section: 'handles', form }, async () => {
+        const { did } = holder.account
+        await charge(call, { name: 'updateHandle', key: did })
+        await work(call, did, form)
+      }),
+    { declare: provenForm },
+  )
+
 /** Returns null if `work` succeeds, else the page with the fault and the input at the form. */
 async function showFault(
   call: PageCall,
@@ -340,29 +359,9 @@ export const accountRoutes: Endpoint[] = [
     return refused ?? seeOther('/account/sign-in?done=deleted')
   }),
   ...act('handle', 'handle', 'handle', takeHandle, { declare: provenForm }),
-  ...act(
-    'handles',
-    'handles',
-    'handle-added',
-    (call, holder, form) =>
-      showFault(call, holder, { section: 'handles', form }, async () => {
-        const { did } = holder.account
-        await charge(call, { name: 'updateHandle', key: did })
-        await addHandle(call, did, wantedHandle(call.ctx, form))
-      }),
-    { declare: provenForm },
-  ),
-  ...act(
-    'handles/remove',
-    'handles',
-    'handle-removed',
-    (call, holder, form) =>
-      showFault(call, holder, { section: 'handles', form }, async () => {
-        const { did } = holder.account
-        await charge(call, { name: 'updateHandle', key: did })
-        await removeHandle(call, did, form.get('handle') ?? '')
-      }),
-    { declare: provenForm },
+  ...actOnHandles('handles', 'handle-added', (call, did, form) => addHandle(call, did, wantedHandle(call.ctx, form))),
+  ...actOnHandles('handles/remove', 'handle-removed', (call, did, form) =>
+    removeHandle(call, did, form.get('handle') ?? ''),
   ),
   ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) =>
     showFault(call, holder, { section: 'confirm-email', form }, async () => {
