@@ -14,15 +14,14 @@
  * The service that requests are forwarded to is in the process of the clients, compresses its pages as AppViews do, and
  * has indexed all that callers wrote. Other responses are not compressed.
  */
-import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { gzipSync } from 'node:zlib'
 import { serverCertificate, serverKey } from '../support/certificates.ts'
 import { createAccount, type TestAccount } from '../support/clients/account.ts'
 import { bearer } from '../support/clients/http.ts'
+import { startMeasuredAppview, streamedMethod } from '../support/measured-appview.ts'
 import { freePort } from '../support/ports.ts'
 import { countedGarbage, garbageIn, publicService, ranBetween, threadsOf, warmUp } from '../support/request-cost.ts'
 import { testDatabase } from '../support/servers/postgres.ts'
@@ -44,26 +43,8 @@ const RECORDS = 100
 const BATCH = 1500
 const collection = 'app.bsky.feed.post'
 
-/** What the other service returns, with its length or without. */
-const page = gzipSync(JSON.stringify({ cursor: randomBytes(6000).toString('hex') }))
-/** A revision after all that there are: the service has indexed every record of the caller. */
-const INDEXED_ALL = '3zzzzzzzzzzzz'
-const streamedMethod = 'app.bsky.feed.searchPosts'
-const appview = Bun.serve({
-  hostname: '127.0.0.1',
-  port: 0,
-  fetch({ url }) {
-    const isStreamed = url.includes(streamedMethod)
-    const body = isStreamed ? new ReadableStream({ start: (sink) => (sink.enqueue(page), sink.close()) }) : page
-    return new Response(body, {
-      headers: {
-        'content-type': 'application/json; charset=utf-8',
-        'content-encoding': 'gzip',
-        'atproto-repo-rev': INDEXED_ALL,
-      },
-    })
-  },
-})
+/** The service that requests are forwarded to. */
+const appview = startMeasuredAppview()
 
 interface Server {
   url: string

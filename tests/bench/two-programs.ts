@@ -13,7 +13,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { gzipSync } from 'node:zlib'
+import { startMeasuredAppview, streamedMethod } from '../support/measured-appview.ts'
 import { freePort } from '../support/ports.ts'
 import { publicService, ranBetween, threadsOf } from '../support/request-cost.ts'
 import { until } from '../support/until.ts'
@@ -39,24 +39,8 @@ const REPLAYED = 500
 const PAGE = 50
 const collection = 'app.bsky.feed.post'
 
-const streamedMethod = 'app.bsky.feed.searchPosts'
-/** A page of an AppView. */
-const page = gzipSync(JSON.stringify({ cursor: randomBytes(6000).toString('hex') }))
-/** The service that requests are forwarded to, as in `request-costs.ts`: it has indexed all that callers wrote. */
-const appview = Bun.serve({
-  hostname: '127.0.0.1',
-  port: 0,
-  fetch({ url }) {
-    const isStreamed = url.includes(streamedMethod)
-    const body = isStreamed ? new ReadableStream({ start: (sink) => (sink.enqueue(page), sink.close()) }) : page
-    const headers = {
-      'content-type': 'application/json',
-      'content-encoding': 'gzip',
-      'atproto-repo-rev': '3zzzzzzzzzzzz',
-    }
-    return new Response(body, { headers })
-  },
-})
+/** The service that requests are forwarded to. */
+const appview = startMeasuredAppview()
 
 interface Account {
   did: string
