@@ -23,20 +23,32 @@ export const taking = <Caller>(
   return {
     personal: true,
     takes: kinds.map(({ name }) => name),
-    async check(exchange) {
+    // A token that was verified before is checked without waiting, and so is its caller admitted.
+    check(exchange) {
       for (const credential of credentialsOf(exchange.ctx)) {
         const presented = credential.recognises(exchange)
         if (presented === null) continue
-        const caller = await credential.check(exchange, presented)
-        const asked = credential.may?.(caller, required, exchange)
-        if (asked) await asked
-        if (credential.revalidate)
-          exchange.revalidate = (reader) => credential.revalidate!(caller, exchange.ctx, reader)
-        return caller
+        const caller = credential.check(exchange, presented)
+        return caller instanceof Promise
+          ? caller.then((known) => admitted(exchange, credential, known, required))
+          : admitted(exchange, credential, caller, required)
       }
       return otherwise(exchange)
     },
   }
+}
+
+/** Returns the caller, or a promise of it if the credential has to wait for what the caller may. */
+function admitted<Caller>(
+  exchange: Exchange,
+  credential: Credential<Caller>,
+  caller: Caller,
+  required: RequiredScope,
+): Caller | Promise<Caller> {
+  const { may, revalidate } = credential
+  if (revalidate) exchange.revalidate = (reader) => revalidate(caller, exchange.ctx, reader)
+  const asked = may?.(caller, required, exchange)
+  return asked ? asked.then(() => caller) : caller
 }
 
 /** Returns the guard, whose refusals are put in the words of other routes. */

@@ -117,9 +117,11 @@ function retryAt({ method, url }: Request, path: string, { status }: Refusal): s
 
 /** Sets headers on the finished response: headers that are set before would be copied twice. */
 function textual(exchange: RequestExchange, status: number, contentType: string, text: string): Response {
-  const response = new WholeResponse(text, { status, headers: headersOf(exchange, status) })
+  const init = { status, headers: headersOf(exchange, status) }
+  const isShort = text.length < MIN_CODED_BYTES
+  const response = isShort ? new Response(text, init) : new WholeResponse(text, init)
   response.headers.set('Content-Type', contentType)
-  if (text.length < MIN_CODED_BYTES) return response
+  if (isShort) return response
   const { request } = exchange
   const coded = encoded(codingRoom(exchange.ctx), request, response)
   return text.length < LONG_CHARS || request.method === 'HEAD' ? coded : queued(exchange, coded)

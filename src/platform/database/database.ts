@@ -21,7 +21,18 @@ import type { DatabaseFiles } from './database-files.ts'
 import type { LogFollower, LogPosition } from './log-follower.ts'
 import { sql, type Reader, type Sql } from './sql.ts'
 
-export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type Reader, type SqlValue } from './sql.ts'
+export {
+  inPieces,
+  nothingBeside,
+  Sql,
+  sql,
+  sqlAnd,
+  sqlList,
+  sqlRows,
+  type Beside,
+  type Reader,
+  type SqlValue,
+} from './sql.ts'
 
 /**
  * The database, where each statement is its own transaction and runs beside those with locks, or an open transaction.

@@ -131,6 +131,17 @@ export function sqlAnd(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)
 }
 
+/**
+ * What a statement reads beside a row, which then costs no statement of its own. `columns` begins with a comma, and
+ * `tables` joins them.
+ */
+export interface Beside {
+  columns: Sql
+  tables: Sql
+}
+
+export const nothingBeside: Beside = { columns: sql``, tables: sql`` }
+
 export interface Reader {
   all<Row>(query: Sql): Promise<Row[]>
   /** Returns the first row, or null if there is none. */

@@ -17,7 +17,7 @@ import { sessionRevalidation, wasFoundEnded } from './session-revalidation.ts'
 import { requireGrant, revalidateWithAccount } from '../auth/auth.ts'
 import { permissionsOf } from '../../../protocol/scopes.ts'
 import { sessionKind, type SessionCaller, type SessionKind } from '../callers/callers.ts'
-import { acceptedToken, readAccessToken, type AccessClaims } from './session-tokens.ts'
+import { acceptedToken, readAccessToken, type AccessClaims, type ReadToken } from './session-tokens.ts'
 
 interface GrantedScope {
   /** What endpoints may require of the session. */
@@ -59,10 +59,9 @@ export function sessionCallerOf({
 export const sessionCredential: Credential<SessionCaller> = {
   ...sessionKind,
   recognises: presentedAs('bearer'),
-  async check({ ctx }, token) {
-    const read = await readAccessToken(ctx, token)
-    if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
-    return sessionCallerOf(acceptedToken(read))
+  check({ ctx }, token) {
+    const read = readAccessToken(ctx, token)
+    return read instanceof Promise ? read.then((later) => callerWith(token, later)) : callerWith(token, read)
   },
   may(caller, required, exchange) {
     const { ctx } = exchange
@@ -75,6 +74,11 @@ export const sessionCredential: Credential<SessionCaller> = {
   },
   revalidation: (caller, ctx) => sessionRevalidation(ctx, caller),
   revalidate: (caller, ctx, reader) => revalidateWithAccount(reader, sessionRevalidation(ctx, caller)),
+}
+
+function callerWith(token: string, read: ReadToken): SessionCaller {
+  if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
+  return sessionCallerOf(acceptedToken(read))
 }
 
 /**

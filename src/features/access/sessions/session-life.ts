@@ -13,7 +13,7 @@ import type { Context } from '../../../platform/context.ts'
 import { unpaddedBase64 } from '../../../protocol/base64url.ts'
 import { accountLock, type Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { accountOf, refuseTakendown, type Account } from '../../identity/accounts/accounts.ts'
+import { accountOf, refuseTakendown, type Account, type accountOfCaller } from '../../identity/accounts/accounts.ts'
 import { activityOf, statusOf } from '../../../protocol/account-status.ts'
 import { permissionsOf, type Permissions } from '../../../protocol/scopes.ts'
 import { findAppPassword, type AppPassword } from './app-password-store.ts'
@@ -214,11 +214,14 @@ const expiry = (now: Millis, credential: OpenedWith): Millis =>
 export const permissionsOfCredential = (credential: OpenedWith): Permissions | null =>
   credential === null || credential.scope === null ? null : permissionsOf(credential.scope)
 
+/** What `accountOfCaller` reads of an account. */
+type SessionAccount = Omit<NonNullable<Awaited<ReturnType<typeof accountOfCaller>>>, 'valid'>
+
 /**
  * Returns the account's part of a session response. It has no address if the caller has permissions without that one.
  * `permissions`: null for all.
  */
-export function sessionAccount(account: Account, permissions: Permissions | null) {
+export function sessionAccount(account: SessionAccount, permissions: Permissions | null) {
   const seesEmail = permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
   const { did, handle, emailConfirmedAt, emailAuthFactor } = account
   const email = seesEmail && account.email !== null ? account.email : undefined

@@ -126,21 +126,25 @@ export async function issueRefreshToken(
   })
 }
 
-/** Returns the claims of an access token, or the fault. Never throws on bad input. */
-export async function readAccessToken(
-  ctx: Context,
-  token: string,
-): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
-  const verified = verifiedTokens(ctx)
-  let read = verified.get(token) ?? null
-  if (read === null) {
-    read = verifiedToken(open(ctx, await sessionTokenKey(ctx), ACCESS_HEADER, token))
-    if (read === null)
-      return { ok: false, fault: (await formerKeyOf(ctx, ACCESS_HEADER, token)) ? 'expired' : 'unverifiable' }
-    verified.set(token, read)
-  }
-  return ctx.clock.now() < read.expiresAt ? read.answer : { ok: false, fault: 'expired' }
+/** What an access token says, or why it says nothing. */
+export type ReadToken = ({ ok: true } & AccessClaims) | { ok: false; fault: Fault }
+
+/** Returns what an access token says: a promise of it, unless it was read before. Never throws on bad input. */
+export function readAccessToken(ctx: Context, token: string): ReadToken | Promise<ReadToken> {
+  const read = verifiedTokens(ctx).get(token)
+  return read === undefined ? readFirst(ctx, token) : unlessExpired(ctx, read)
 }
+
+async function readFirst(ctx: Context, token: string): Promise<ReadToken> {
+  const read = verifiedToken(open(ctx, await sessionTokenKey(ctx), ACCESS_HEADER, token))
+  if (read === null)
+    return { ok: false, fault: (await formerKeyOf(ctx, ACCESS_HEADER, token)) ? 'expired' : 'unverifiable' }
+  verifiedTokens(ctx).set(token, read)
+  return unlessExpired(ctx, read)
+}
+
+const unlessExpired = ({ clock }: Context, { answer, expiresAt }: VerifiedToken): ReadToken =>
+  clock.now() < expiresAt ? answer : { ok: false, fault: 'expired' }
 
 function verifiedToken(read: Opened): VerifiedToken | null {
   if (!read.ok) return null

@@ -1,6 +1,6 @@
 /** SQL of the `account` table. */
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
-import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import { nothingBeside, sql, type Beside, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { DidPlace } from '../../../http/paged-list.ts'
 import { languages, type Language } from '../../../protocol/languages.ts'
 import { statusOf, type AccountStatus } from '../../../protocol/account-status.ts'
@@ -31,10 +31,11 @@ export interface Account {
 type Flag = 'invitesDisabled' | 'hasPassword' | 'emailAuthFactor'
 type Row = Omit<Account, Flag | 'language'> & Record<Flag, number> & { language: string | null }
 
+const factorColumn = sql`CASE WHEN email_confirmed_at IS NULL THEN 0 ELSE email_auth_factor END AS "emailAuthFactor"`
 const columns = sql`did, handle, email, email_confirmed_at AS "emailConfirmedAt", created_at AS "createdAt",
   deactivated_at AS "deactivatedAt", delete_after AS "deleteAfter", takedown_ref AS "takedownRef",
   invites_disabled AS "invitesDisabled", language, CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword",
-  CASE WHEN email_confirmed_at IS NULL THEN 0 ELSE email_auth_factor END AS "emailAuthFactor"`
+  ${factorColumn}`
 
 async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
   const row = await reader.get<Row>(sql`SELECT ${columns} FROM account WHERE ${condition}`)
@@ -49,16 +50,24 @@ const fromRow = <Found extends Row>(row: Found): Omit<Found, keyof Account> & Ac
   language: languages.find((one) => one === row.language) ?? null,
 })
 
+/** What a session says of its account. Apps ask often, so nothing else is read. */
+export type SessionAccount = Pick<
+  Account,
+  'did' | 'handle' | 'email' | 'emailConfirmedAt' | 'emailAuthFactor' | 'deactivatedAt' | 'takedownRef'
+>
+
 /** The account of a caller, and whether the caller may still act. */
 export async function accountOfCaller(
   reader: Reader,
   did: Did,
   revalidation: Revalidation | null,
-): Promise<(Account & { valid: number }) | null> {
-  const row = await reader.get<Row & { valid: number }>(
-    sql`SELECT ${columns}, ${validColumn(revalidation)} FROM account WHERE did = ${did}`,
-  )
-  return row && fromRow(row)
+): Promise<(SessionAccount & { valid: number }) | null> {
+  const row = await reader.get<
+    Omit<SessionAccount, 'emailAuthFactor'> & { emailAuthFactor: number; valid: number }
+  >(sql`
+    SELECT did, handle, email, email_confirmed_at AS "emailConfirmedAt", deactivated_at AS "deactivatedAt",
+      takedown_ref AS "takedownRef", ${factorColumn}, ${validColumn(revalidation)} FROM account WHERE did = ${did}`)
+  return row && { ...row, emailAuthFactor: row.emailAuthFactor === 1 }
 }
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
@@ -127,24 +136,13 @@ export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
 }
 
 /**
- * What a statement reads beside an account, which then costs no statement of its own. `columns` begins with a comma,
- * and `tables` joins them to `account`.
- */
-interface Beside {
-  columns: Sql
-  tables: Sql
-}
-
-const nothing: Beside = { columns: sql``, tables: sql`` }
-
-/**
  * Finds by DID or by any handle; null if there is no such account. Reads only these columns, because every read request
  * asks, and what is wanted beside them.
  */
 export async function accountSummary<Row = unknown>(
   reader: Reader,
   identifier: string,
-  beside = nothing,
+  beside = nothingBeside,
 ): Promise<(AccountSummary & { beside: Row }) | null> {
   const condition = identifiedBy(identifier)
   const row =
