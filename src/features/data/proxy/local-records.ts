@@ -17,7 +17,7 @@ import {
 import type { LexRecords } from '../../../protocol/lexicons/generated/types.ts'
 import { validateRecord } from '../../../protocol/lexicons/lexicons.ts'
 import { accountNotFound, accountOf } from '../../identity/accounts/accounts.ts'
-import { hasRecordsUpTo, readRecord, recordsSince, type StoredRecord } from '../repo/repo.ts'
+import { readRecord, recordsSince, type StoredRecord } from '../repo/repo.ts'
 
 export type Post = LexRecords['app.bsky.feed.post']
 export type Profile = LexRecords['app.bsky.actor.profile']
@@ -55,13 +55,10 @@ const MAX_RECORD_BYTES = 64 * 1024
 /** Nor are those after this many bytes: ten of the largest take up to 100 ms. */
 const MAX_TOTAL_BYTES = 2 * MAX_RECORD_BYTES
 
-/**
- * Returns the changes after `rev`, or null if there are none. Also returns null if every record is newer than `rev`:
- * the repository has then just moved here, and its local revisions do not tell what the service had indexed before.
- */
+/** Returns the changes after `rev`, or null if `recordsSince` finds none. */
 export async function changesSince({ db }: Context, did: Did, rev: Tid): Promise<LocalChanges | null> {
   const records = await recordsSince(db, did, rev, MAX_RECORDS)
-  if (records.length === 0 || !(await hasRecordsUpTo(db, did, rev))) return null
+  if (records.length === 0) return null
   const visible = records.filter(({ takedownRef }) => takedownRef === null)
   const profile = visible.find(({ path }) => path === PROFILE_PATH)
   const posts = visible.filter(({ path }) => path.startsWith(`${POST_COLLECTION}/`))

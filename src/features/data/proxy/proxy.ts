@@ -9,10 +9,12 @@
  */
 import type { Exchange, Outline } from '../../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../../http/errors.ts'
+import type { Beside } from '../../../platform/database/database.ts'
 import type { CounterLabels } from '../../../platform/running/metrics.ts'
 import { discardBody, OutboundError, type OutboundRequest } from '../../../platform/network/outbound.ts'
 import { isReadByName } from '../../../protocol/guarded-methods.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { accountSigner, type FoundSigner } from '../../identity/account-keys/account-keys.ts'
 import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { refusedBy, revalidatedBody, revalidator } from './revalidated-streams.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
@@ -37,6 +39,8 @@ export interface Forwarding {
   service: ServiceName
   /** The caller, for whose account the token is issued; null sends no token. */
   caller: AccessCaller | null
+  /** Of the account, if `callerSigner` has read it. */
+  signer?: FoundSigner | null
   /** Method and audience of the token, if they are not the method of the request and the DID of the service. */
   lxm?: string
   aud?: Did
@@ -123,7 +127,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
     if (token !== null && token.requests > 1 && refusesToken(response)) {
       token.isRefused = true
       await discardBody(response)
-      const { text } = (await tokenOf(call, forwarding))!
+      const { text } = (await tokenOf(call, { ...forwarding, signer: null }))!
       headers['authorization'] = `Bearer ${text}`
       response = await send()
       count(response.status)
@@ -150,13 +154,22 @@ async function recordCall({ ctx, request, nsid }: Exchange, { caller, service, p
   await ctx.db.transaction((tx) => recordUse(ctx, tx, caller, act))
 }
 
+/**
+ * Reads the signer of the caller's account and revalidates the caller, with what `beside` reads in the same statement.
+ */
+export const callerSigner = <Row>(
+  { ctx }: Exchange,
+  caller: AccessCaller,
+  beside: Beside,
+): Promise<FoundSigner<Row> | null> => accountSigner(ctx, ctx.db, caller.did, revalidationOf(ctx, caller), beside)
+
 /** By names in lower case. */
 type OutgoingHeaders = Record<string, string>
 
 /** Returns the token that the request carries; null if it carries none. Throws what `upstreamToken` throws. */
 async function tokenOf(
   { ctx, request, nsid }: Exchange,
-  { service, caller, lxm, aud = service.did, appeals, path }: Forwarding,
+  { service, caller, signer, lxm, aud = service.did, appeals, path }: Forwarding,
 ): Promise<UpstreamToken | null> {
   if (caller === null) return null
   const isQuery = path !== undefined || request.method !== 'POST'
@@ -166,6 +179,7 @@ async function tokenOf(
     lxm: lxm ?? nsid!,
     appeals,
     revalidation: revalidationOf(ctx, caller),
+    signer,
     // Not for a token with another audience: the service passes it on, and its response may not show that the audience
     // refused it.
     mayKeep: isQuery && aud === service.did && isConfigured(ctx.config, service),

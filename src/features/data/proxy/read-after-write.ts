@@ -10,13 +10,14 @@ import type { Outline, XrpcCall } from '../../../http/endpoint.ts'
 import { Refusal, upstreamFailure } from '../../../http/errors.ts'
 import { parseTid, recordUri, recordUriParts, type Tid } from '../../../protocol/identifiers.ts'
 import { validateOutput } from '../../../protocol/lexicons/lexicons.ts'
+import { editionBeside } from '../repo/repo.ts'
 import { accountAt } from '../../identity/accounts/accounts.ts'
 import { isRecorded } from '../../access/callers/callers.ts'
 import { acceptableCodings } from './acceptable-codings.ts'
 import type { Munge, Output, Params } from './feed-munging.ts'
 import { changesSince, localAuthor, type LocalChanges } from './local-records.ts'
 import type { Viewer } from './local-views.ts'
-import { ask, askJson } from './proxy.ts'
+import { ask, askJson, callerSigner } from './proxy.ts'
 import type { RpcCaller } from './rpc-guard.ts'
 import { mungeThread, threadAround } from './thread-munging.ts'
 import { isJson, parseJson, passedOn, picked, readUpTo, relayed } from './upstream-reply.ts'
@@ -58,9 +59,13 @@ export async function readAfterWrite<N extends MungedMethod>(
 ): Promise<Response | Outline> {
   const { ctx, request, caller } = call
   const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
-  const response = await ask(call, { service: caller.service, caller, acceptEncoding })
+  const signer = await callerSigner<{ rev: Tid | null }>(call, caller, editionBeside)
+  const response = await ask(call, { service: caller.service, caller, signer, acceptEncoding })
   const rev = parseTid(response.headers.get(REV_HEADER) ?? '')
   if (response.status >= 400 || rev === null || !isJson(response)) return relayed(request, response)
+  // Usually the service has indexed all that was written before the request came.
+  const ownRev = signer?.beside.rev ?? null
+  if (ownRev === null || ownRev <= rev) return relayed(request, response)
   const changes = await changesSince(ctx, caller.did, rev)
   if (changes === null) return relayed(request, response)
   const maxBytes = maxBytesFor(call)

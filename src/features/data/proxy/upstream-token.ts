@@ -17,7 +17,7 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
 import { formatServiceToken } from '../../../protocol/service-token.ts'
-import { accountSigner } from '../../identity/account-keys/account-keys.ts'
+import { accountSigner, type FoundSigner } from '../../identity/account-keys/account-keys.ts'
 import { refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 
@@ -37,6 +37,8 @@ export interface TokenSubject {
   appeals?: boolean
   /** Revalidates the caller. */
   revalidation: Revalidation | null
+  /** If it was read for this request, with `revalidation`. */
+  signer?: FoundSigner | null
   /** Whether the token may be reused: for services that the operator configured. */
   mayKeep: boolean
 }
@@ -73,7 +75,7 @@ const acceptingOnce = perContext(() => new Map<Did, Millis>())
  */
 export async function upstreamToken(ctx: Context, subject: TokenSubject): Promise<UpstreamToken> {
   const { iss, aud, lxm, appeals = false, revalidation } = subject
-  const signer = await accountSigner(ctx, ctx.db, iss, revalidation)
+  const signer = subject.signer ?? (await accountSigner(ctx, ctx.db, iss, revalidation))
   const status = signer?.status ?? null
   if (appeals) refuseMissing(status)
   else refuseTakendown(status)

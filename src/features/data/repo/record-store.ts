@@ -7,6 +7,7 @@ import {
   sqlRows,
   together,
   totalBytes,
+  type Beside,
   type Reader,
   type Sql,
   type Tx,
@@ -15,7 +16,6 @@ import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { framedBlocks, framedChunks, framingOf, isMisframed, type FramedRows, type Framing } from './framed-blocks.ts'
-import type { Beside } from './repo-store.ts'
 
 export interface StoredRecord {
   path: string

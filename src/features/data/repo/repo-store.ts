@@ -3,6 +3,7 @@ import {
   sql,
   sqlList,
   WriteConflict,
+  type Beside,
   type Reader,
   type Sql,
   type Tx,
@@ -11,7 +12,6 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
-import type { accountSummary } from '../../identity/accounts/accounts.ts'
 
 /** The current state of a repository. */
 export interface RepoHead {
@@ -124,9 +124,6 @@ export async function recordTotal(reader: Reader, did: Did): Promise<number> {
   const row = await reader.get<{ records: number }>(sql`SELECT ${recordTotalOf(sql`${did}`)} AS records`)
   return row!.records
 }
-
-/** What `accountSummary` reads beside an account. */
-export type Beside = NonNullable<Parameters<typeof accountSummary>[2]>
 
 /**
  * What says, beside the row of an account, which edition its repository has: a text that changes whenever reads of

@@ -49,7 +49,7 @@ export { requireConfirmedAddress } from './record-writing.ts'
 export { prepareRecord, subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
-export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+export { editionBeside, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
 /** How many records an account has; the same, and when the newest was stored, as values of a statement. */
 export const recordTotals = { read: recordTotal, within: recordTotalOf, newestWithin: newestWriteOf }
@@ -103,18 +103,14 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
   await disownRepo(tx, did)
 }
 
-/** Records written after a revision, oldest commit first. */
+/**
+ * Records written after a revision, oldest commit first. None if every record was: the repository has then just moved
+ * here, and its revisions do not tell what others knew of it before.
+ */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
   const repo = await findRevision(reader, did)
-  // Usually there are none, which the revision of the repository shows.
-  if (repo === null || repo.rev <= rev) return []
+  if (repo === null || repo.rev <= rev || !(await anyRecordUpTo(reader, repo.id, rev))) return []
   return listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
-}
-
-/** Whether any record was written at a revision or before it. */
-export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
-  const repo = await findRevision(reader, did)
-  return repo !== null && anyRecordUpTo(reader, repo.id, rev)
 }
 
 /** A page of all records, including those taken down, in order of their paths, after `after`. */

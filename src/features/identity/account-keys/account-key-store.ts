@@ -1,6 +1,6 @@
 /** SQL of the signing key in the row of an account, which a commit reads together with the status. */
 import { validColumn, type Revalidation } from '../../../http/revalidation.ts'
-import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { nothingBeside, sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { Account } from '../accounts/accounts.ts'
@@ -16,15 +16,17 @@ export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt'
   valid: number
 }
 
-export const findSigner = (
+export const findSigner = <Row = unknown>(
   reader: Reader,
   did: Did,
   revalidation: Revalidation | null = null,
-): Promise<AccountSigner | null> =>
+  { columns, tables } = nothingBeside,
+): Promise<(Row & AccountSigner) | null> =>
   reader.get(sql`
-    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
-      signing_held_at AS "heldAt", ${maxRecordsColumn} AS "maxRecords", ${validColumn(revalidation)}
-    FROM account WHERE did = ${did}`)
+    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt",
+      account.takedown_ref AS "takedownRef", signing_held_at AS "heldAt", ${maxRecordsColumn} AS "maxRecords",
+      ${validColumn(revalidation)}${columns}
+    FROM account ${tables} WHERE account.did = ${did}`)
 
 /** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
 export const updateSigningKey = (

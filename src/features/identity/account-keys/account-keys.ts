@@ -3,7 +3,7 @@
  * holds on signing.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
-import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { Beside, Reader, Tx } from '../../../platform/database/database.ts'
 import { newSigningSecret, openSigningKey, type WrappedKey } from '../../../platform/secrets/signing-keys.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -72,18 +72,25 @@ export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Prom
 export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> =>
   (await findSigner(reader, did))?.heldAt != null
 
-/**
- * The key with the account's status, and whether the caller may still act, for callers that must not sign for every
- * account.
- */
-export async function accountSigner(
+/** What callers need who must not sign for every account. */
+export interface FoundSigner<Row = unknown> {
+  key: SigningKey
+  status: AccountStatus
+  /** Whether the caller may still act, as in `validColumn`. */
+  valid: number
+  /** What was to be read beside it. */
+  beside: Row
+}
+
+export async function accountSigner<Row = unknown>(
   ctx: Context,
   reader: Reader,
   did: Did,
   revalidation: Revalidation | null = null,
-): Promise<{ key: SigningKey; status: AccountStatus; valid: number } | null> {
-  const signer = await findSigner(reader, did, revalidation)
-  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer), valid: signer.valid }
+  beside?: Beside,
+): Promise<FoundSigner<Row> | null> {
+  const row = await findSigner<Row>(reader, did, revalidation, beside)
+  return row && { key: unwrapped(ctx, row), status: statusOf(row), valid: row.valid, beside: row }
 }
 
 /**
