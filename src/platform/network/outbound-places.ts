@@ -19,7 +19,7 @@ const SHARED_MILLIS = 8000
 const LOOK_MILLIS = 250
 
 interface Holder {
-  readonly network: string
+  readonly client: Pick<Client, 'network'>
   readonly since: number
   cut(): void
 }
@@ -35,20 +35,23 @@ export class OutboundPlaces {
 
   /**
    * Returns the function that gives the place back, or a promise of it if there is none free. `cut` is called if others
-   * need it, and calls that function. Throws
-   * `LookupsFull` if too many wait, and the reason of the signal.
+   * need it, and calls that function. `outlives`: the request in which this runs may end before. Throws `LookupsFull`
+   * if too many wait, and the reason of the signal.
    */
-  enter(signal: AbortSignal, cut: () => void): (() => void) | Promise<() => void> {
+  enter(signal: AbortSignal, cut: () => void, outlives: boolean): (() => void) | Promise<() => void> {
     const client = clientHere()
     this.#makeRoom(client)
     const leave = this.#places.takeFree(client)
-    return leave === null ? this.#turn(client, signal, cut) : this.#held(client, cut, leave)
+    if (leave === null) return this.#turn(client, signal, cut)
+    // A request that has ended no longer tells its address. Others are asked only while places are scarce.
+    return this.#held(outlives ? { network: client.network } : client, cut, leave)
   }
 
   async #turn(client: Client, signal: AbortSignal, cut: () => void): Promise<() => void> {
     const timer = setInterval(() => this.#makeRoom(client), LOOK_MILLIS)
     try {
-      return this.#held(client, cut, await this.#places.enter(client, () => signal))
+      const leave = await this.#places.enter(client, () => signal)
+      return this.#held({ network: client.network }, cut, leave)
     } catch (error) {
       throw error instanceof NoPlace ? new LookupsFull('too many requests to other services') : error
     } finally {
@@ -56,8 +59,8 @@ export class OutboundPlaces {
     }
   }
 
-  #held({ network }: Client, cut: () => void, leave: () => void): () => void {
-    const holder = { network, since: performance.now(), cut }
+  #held(client: Holder['client'], cut: () => void, leave: () => void): () => void {
+    const holder = { client, since: performance.now(), cut }
     this.#holders.add(holder)
     return () => {
       this.#holders.delete(holder)
@@ -75,7 +78,7 @@ export class OutboundPlaces {
    */
   #makeRoom(waiting: Client): void {
     if (!this.#isFull) return
-    const byNetwork = Map.groupBy(this.#holders, ({ network }) => network)
+    const byNetwork = Map.groupBy(this.#holders, ({ client }) => client.network)
     const own = byNetwork.get(waiting.network)?.length ?? 0
     byNetwork.delete('')
     let largest: readonly Holder[] = []

@@ -175,7 +175,7 @@ class Life implements EventListenerObject {
   enter(): void | Promise<void> {
     if (this.#leave !== null) return
     const cut = () => this.#stop(new OutboundError('timeout', 'other requests needed its place'))
-    const leave = this.places.enter(this.signal, cut)
+    const leave = this.places.enter(this.signal, cut, this.caller === undefined)
     if (typeof leave === 'function') this.#leave = leave
     else return this.#wait(leave)
   }
@@ -350,9 +350,11 @@ async function boundedResponse(response: Response, request: BoundedRequest, life
     life.end()
     return new Response(null, init)
   }
-  life.atMost(request.bodyTimeoutMillis)
-  if (isShort) {
-    const bytes = await response.arrayBuffer()
+  const arriving = isShort ? response.arrayBuffer() : null
+  // A short body usually comes with its headers, and a timer takes longer than waiting for it.
+  if (arriving === null || Bun.peek.status(arriving) === 'pending') life.atMost(request.bodyTimeoutMillis)
+  if (arriving !== null) {
+    const bytes = await arriving
     life.end()
     if (!request.raw) return new Response(bytes, init)
     arrivedBodies.set(response, bytes)
