@@ -73,7 +73,7 @@ export interface Tables {
     invited_at: number
   }
   escrow_audit: { did: string; event: string; detail: string | null }
-  escrow_share: { did: string; share_wrapped: string }
+  escrow_share: { did: string; share_wrapped: string; requested_at: number | null }
   factor_failure: { did: string }
   factor_recovery_code: { did: string }
   further_handle: { did: string }

@@ -4,6 +4,7 @@ import { createAccount, PASSWORD, type TestAccount } from '../../support/clients
 import { passkeyOptionsOn, FactorHolder } from '../../support/clients/factor-holder.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { newRecoveryCode, newShare, putShare, release, withMasterKey } from '../../support/clients/recovery.ts'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { sovereignAccount } from '../../support/clients/wallet.ts'
@@ -13,7 +14,9 @@ import { setUp } from '../../support/set-up.ts'
 import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds } = useWorld({ config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } } })
+const { pds } = useWorld({
+  config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true }, ...withMasterKey },
+})
 
 const HOUR = 3600
 
@@ -224,8 +227,27 @@ test('a browser from before the update ends as the server that signed it in had 
   expect(await view(lasting)).toBe(oda.did)
 })
 
-/** Forms that open another way in, or hide the account, with what shows that they did. */
-const grave: readonly [path: string, fields: Record<string, string>, done: (did: string) => Promise<boolean>][] = [
+const shareOf = async (did: string) => (await pds.rows('escrow_share', { did }))[0]
+const deposit = async (account: TestAccount): Promise<TestAccount> => {
+  await putShare(pds, account.accessJwt, newShare())
+  return account
+}
+/** An account whose document this server serves. */
+async function onOwnDomain(account: TestAccount): Promise<TestAccount> {
+  const did = `did:web:${account.handle.replace('.test', '.example.com')}`
+  await pds.damage('account', { did: account.did }, { did })
+  await pds.plant('web_document', { did, document: JSON.stringify({ id: did }) })
+  await pds.damage('web_document', { did }, { hosted_since: pds.clock.now() })
+  return { ...account, did }
+}
+
+/** Forms that open another way in, hide the account or take away how it is recovered, with what shows that they did. */
+const grave: readonly [
+  path: string,
+  fields: Record<string, string>,
+  done: (did: string) => Promise<boolean>,
+  prepared?: (account: TestAccount) => Promise<TestAccount>,
+][] = [
   ['app-passwords', { name: 'mine' }, async (did) => (await pds.count('app_password', { did })) > 0],
   ['sharing/invite', { delegate: 'zoe.test' }, async (did) => (await pds.count('delegation', { did })) > 0],
   [
@@ -234,12 +256,30 @@ const grave: readonly [path: string, fields: Record<string, string>, done: (did:
     async (did) => (await pds.count('account', { did, handle: 'renamed.test' })) > 0,
   ],
   ['deactivate', {}, async (did) => (await pds.rows('account', { did }))[0]!.deactivated_at !== null],
+  ['identity/escrow/delete', {}, async (did) => (await shareOf(did)) === undefined, deposit],
+  [
+    'identity/escrow/cancel',
+    {},
+    async (did) => (await shareOf(did))!.requested_at === null,
+    async (account) => {
+      await deposit(account)
+      await release(pds, account.did, await newRecoveryCode(pds, account))
+      return account
+    },
+  ],
+  [
+    'identity/hosting',
+    { enabled: 'no' },
+    async (did) => (await pds.rows('web_document', { did }))[0]!.hosted_since === null,
+    onOwnDomain,
+  ],
 ]
 
 describe('an hour after the sign-in', () => {
-  test.each(grave)('%s asks for the password, and then does what the form said', async (path, fields, done) => {
+  test.each(grave)('%s asks for the password, and then does what the form said', async (...given) => {
+    const [path, fields, done, prepared = async (account: TestAccount) => account] = given
     if (path === 'sharing/invite') await createAccount(pds, 'zoe')
-    const rex = await createAccount(pds, `rex-${path.replace('/', '-')}`)
+    const rex = await prepared(await createAccount(pds, `rex-${path.split('/').at(-1)}`))
     const { browser } = await enter(rex, { stays: true })
     pds.clock.advance({ secs: HOUR + 1 })
     const form = { account: rex.did, form_token: await formToken(browser), ...fields }
@@ -263,6 +303,45 @@ describe('an hour after the sign-in', () => {
     pds.clock.advance({ secs: HOUR + 1 })
     const form = { account: quin.did, form_token: await formToken(browser), handle: 'quin.example' }
     expect((await browser.send('/account/handle/domain', form)).body).toContain('Confirm that it is you')
+  })
+
+  test('moving away asks too, before it looks where the identity is', async () => {
+    const { did } = await createAccount(pds, 'quill')
+    const { browser } = await enter({ did })
+    pds.clock.advance({ secs: HOUR + 1 })
+    const form = { account: did, form_token: await formToken(browser) }
+    for (const act of ['keep', 'delete'])
+      expect((await browser.send('/account/move-away', { ...form, act })).body).toContain('Confirm that it is you')
+  })
+
+  test('an archive is restored once the password was given on a page of its own', async () => {
+    const { did, accessJwt, call } = await createAccount(pds, 'rae')
+    const exported = await fetch(`${pds.url}/v1/account/archive`, { headers: bearer(accessJwt) })
+    const archive = new Blob([await exported.arrayBuffer()])
+    await call('com.atproto.repo.createRecord', { json: { repo: did, collection: 'com.example.note', record: {} } })
+    const { browser } = await enter({ did }, { stays: true })
+    const page = '/account/archive/import'
+    const upload = async () => {
+      const form = new FormData()
+      const fields = { account: did, form_token: await formToken(browser), sure: 'yes' }
+      for (const [name, value] of Object.entries(fields)) form.append(name, value)
+      form.append('file', archive, 'archive.zip')
+      return browser.upload(page, form)
+    }
+    const records = async () =>
+      (await call(`com.atproto.repo.listRecords?repo=${did}&collection=com.example.note`)).body.records.length
+    pds.clock.advance({ secs: HOUR + 1 })
+    expect((await browser.open(page)).body).not.toContain('type="file"')
+    const late = await upload()
+    expect([late.status, late.body]).toEqual([400, expect.stringContaining('signed in more than an hour ago')])
+    expect(await records()).toBe(1)
+    const asked = await browser.send(`${page}/begin`, { account: did, form_token: await formToken(browser) })
+    expect(asked.body).toContain('Confirm that it is you')
+    const proven = await browser.send(`${page}/begin`, { ...hiddenFields(asked.body), password: PASSWORD })
+    expect(proven.headers.get('location')).toBe(`${page}?${new URLSearchParams({ account: did })}`)
+    expect((await browser.open(page)).body).toContain('type="file"')
+    expect((await upload()).body).toContain('The whole archive has been taken over')
+    expect(await records()).toBe(0)
   })
 
   test('neither is a handle added, nor another one made the first by removing it', async () => {
@@ -379,17 +458,21 @@ describe('a form whose browser is signed out before it takes effect', () => {
     handles: () => ({ handle: 'mallory-too' }),
     'sharing/invite': () => ({ delegate: mate.handle }),
     deactivate: () => ({}),
+    'identity/escrow/cancel': () => ({}),
   }
   const stateOf = async ({ did }: TestAccount) => ({
     account: await pds.rows('account', { did }, ['handle', 'email', 'deactivated_at']),
     counts: await Promise.all(
       (['app_password', 'further_handle', 'delegation'] as const).map((table) => pds.count(table, { did })),
     ),
+    share: await shareOf(did),
   })
   let count = 0
 
   test.each(Object.entries(forms))('%s changes nothing', async (path, fields) => {
     const account = await createAccount(pds, `leaver${++count}`)
+    await deposit(account)
+    await release(pds, account.did, await newRecoveryCode(pds, account))
     const [{ browser }, other] = [await enter(account), await enter(account)]
     const before = await stateOf(account)
     const form = { account: account.did, form_token: await formToken(browser), ...fields() }

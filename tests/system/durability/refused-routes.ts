@@ -22,6 +22,7 @@ export const storingNothing: Record<string, string> = {
   'POST /v1/admin/sweeps/:name/run': 'a pass survives what fails, and reports it',
   'POST /v1/admin/notifications/test': 'asks the relay',
   'POST /v1/admin/notifications/sender-keys/:kid/retire': 'the rotation has retired it',
+  'POST /account/archive/import/begin': 'a sign-in that is new is proof enough',
   'POST /account/archive': 'is a download',
   'POST /account/archive/kept': 'is a download',
   'POST /:did': 'the directory of a development server, which is another one here',

@@ -131,6 +131,8 @@ const routes: Record<string, For> = {
   'POST /account/app-passwords/revoke': 'holder',
   'GET /account/archive/import': 'holder',
   'POST /account/archive/import': 'holder',
+  'GET /account/archive/import/begin': 'open',
+  'POST /account/archive/import/begin': 'holder',
   'GET /account/archive': 'open',
   'POST /account/archive': 'holder',
   'GET /account/archive/kept': 'open',

@@ -16,7 +16,7 @@ import {
 import { accountForm } from './account-view.ts'
 import { identityTexts as texts } from './identity-texts.ts'
 import { day, seeOther } from '../page-parts/page-parts.ts'
-import { holderForm, type Holder } from '../pages/pages.ts'
+import { holderForm, provenForm, type Holder } from '../pages/pages.ts'
 
 const PATH = 'identity/escrow'
 
@@ -72,11 +72,12 @@ export const escrowForms: Endpoint[] = [
       `/account/recovery/share?${new URLSearchParams({ identifier: handle ?? did, ...(isSent && { sent: 'yes' }) })}`,
     )
   }),
-  holderForm(`/account/${PATH}/cancel`, async (call, holder) => {
+  // Without the share, or if every release is cancelled, who has lost a wallet has lost the identity.
+  provenForm(`/account/${PATH}/cancel`, async (call, holder) => {
     await cancelRelease(call, holder.account.did)
     return back(holder.account.did)
   }),
-  holderForm(`/account/${PATH}/delete`, async (call, holder) => {
+  provenForm(`/account/${PATH}/delete`, async (call, holder) => {
     await deleteShare(call, holder.account.did)
     return back(holder.account.did)
   }),

@@ -10,7 +10,7 @@ import { endHosting, startHosting, whatToPublish } from '../../identity/web-docu
 import { accountForm } from './account-view.ts'
 import { identityTexts as texts } from './identity-texts.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-import { holderForm, type Holder } from '../pages/pages.ts'
+import { provenForm, type Holder } from '../pages/pages.ts'
 
 type Published = NonNullable<Awaited<ReturnType<typeof whatToPublish>>>
 
@@ -65,7 +65,8 @@ const back = (did: string): Response => seeOther(`/account/identity?${new URLSea
 export const hostingForms = (show: (call: PageCall, holder: Holder, fault: Fault) => Promise<Response>): Endpoint[] => [
   // A form's address that a browser opens directly leads to the page.
   route('GET', `/account/${PATH}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
-  holderForm(`/account/${PATH}`, async (call, holder, form) => {
+  // The keys of a document that is served here cannot open sessions; without a document, the account is nowhere.
+  provenForm(`/account/${PATH}`, async (call, holder, form) => {
     const { did } = holder.account
     const fault = await faultOf(() => (form.get('enabled') === 'yes' ? startHosting(call, did) : endHosting(call, did)))
     return fault === null ? back(did) : show(call, holder, fault)

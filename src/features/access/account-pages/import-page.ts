@@ -8,7 +8,7 @@ import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import { importArchive, type Restored } from '../../data/account-archives/account-archives.ts'
 import { isMoving } from '../../identity/migration/migration.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
-import { accountName, accountUrl, uploadForm } from './account-view.ts'
+import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
 import { importTexts as texts } from './import-texts.ts'
 import { moveUrl } from './move-page.ts'
 import {
@@ -20,10 +20,12 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderOf, holderUpload, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderOf, holderUpload, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const ACTION = 'archive/import'
 const PATH = `/account/${ACTION}`
+/** Where a holder whose sign-in is old proves who asks, because a file cannot be carried through that. */
+const PROOF_ACTION = `${ACTION}/begin`
 
 export const importUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`
 
@@ -72,14 +74,17 @@ const importForm = (holder: Holder, fault: Fault | null): Html => html`
     <ul class="findings">${items.map((item) => html`<li>${item}</li>`)}</ul>
   </section>`,
   )}
-  ${uploadForm(
+  ${holder.isProven ? fileForm(holder, fault) : accountForm(holder, PROOF_ACTION, html`<div class="actions"><button class="primary">${texts.proceed}</button></div>`)}`
+
+const fileForm = (holder: Holder, fault: Fault | null): Html =>
+  uploadForm(
     holder,
     ACTION,
     html`
   <label class="check"><input type="checkbox" name="sure" value="yes" required><span>${texts.sure}</span></label>
   ${fileField({ label: texts.file, accept: '.zip,application/zip', hint: texts.fileHint, fault })}
   <div class="actions"><button class="primary">${texts.restore}</button></div>`,
-  )}`
+  )
 
 const resultPage = (call: PageCall, holder: Holder, { hasRepo, blobs, preferences }: Restored): Promise<Response> =>
   page(call, {
@@ -109,8 +114,13 @@ async function restore(call: PageCall, { account: { did } }: Holder, file: Uploa
 
 export const importPageRoutes: Endpoint[] = [
   route('GET', PATH, { handler: show }),
+  provenForm(`/account/${PROOF_ACTION}`, async (_, { account: { did } }) => seeOther(importUrl(did))),
+  route('GET', `/account/${PROOF_ACTION}`, {
+    handler: async ({ url }) => seeOther(importUrl(url.searchParams.get('account') ?? '')),
+  }),
   holderUpload(PATH, async (call, holder, fields, file) => {
     if (await isMoving(call.ctx.db, holder.account.did)) return seeOther(moveUrl(holder.account.did))
+    if (!holder.isProven) return importPage(call, holder, faultAt(null, texts.signedInLongAgo))
     if (file === null) return importPage(call, holder, faultAt('file', texts.chooseFile))
     if (fields.get('sure') !== 'yes') return importPage(call, holder, faultAt(null, texts.confirm))
     if (!call.ctx.config.repos.importsEnabled) return importPage(call, holder, faultAt(null, texts.refused))

@@ -29,4 +29,7 @@ export const importGerman = {
   noZip: 'Diese Datei ist kein Archiv eines Kontos: Sie ist keine ZIP-Datei.',
   chooseFile: 'Bitte wähle die Datei deines Archivs.',
   confirm: 'Bitte bestätige, dass deine Beiträge ersetzt werden.',
+  proceed: 'Weiter',
+  signedInLongAgo:
+    'Du hast dich vor mehr als einer Stunde angemeldet. Bestätige mit „Weiter“, dass du es bist, und wähle die Datei dann noch einmal aus.',
 } as const

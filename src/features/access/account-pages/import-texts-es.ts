@@ -29,4 +29,7 @@ export const importSpanish = {
   noZip: 'Este archivo no es el de una cuenta: no es un archivo ZIP.',
   chooseFile: 'Elige el archivo de tu cuenta.',
   confirm: 'Confirma que se reemplazan tus publicaciones.',
+  proceed: 'Continuar',
+  signedInLongAgo:
+    'Iniciaste sesión hace más de una hora. Pulsa «Continuar» para confirmar que eres tú y vuelve a elegir el archivo.',
 } as const

@@ -29,4 +29,7 @@ export const importFrench = {
   noZip: 'Ce fichier n’est pas l’archive d’un compte : ce n’est pas un fichier ZIP.',
   chooseFile: 'Veuillez choisir le fichier de votre archive.',
   confirm: 'Veuillez confirmer que vos publications sont remplacées.',
+  proceed: 'Continuer',
+  signedInLongAgo:
+    'Votre connexion date de plus d’une heure. Continuez pour confirmer que c’est bien vous, puis choisissez de nouveau le fichier.',
 } as const

@@ -30,4 +30,7 @@ export const importJapanese = {
   noZip: 'このファイルはアカウントのアーカイブではありません。ZIP ファイルではないためです。',
   chooseFile: 'アーカイブのファイルを選択してください。',
   confirm: '投稿が置き換えられることを確認してください。',
+  proceed: '続ける',
+  signedInLongAgo:
+    'ログインしてから1時間以上経っています。「続ける」でご本人であることを確認し、もう一度ファイルを選択してください。',
 } as const

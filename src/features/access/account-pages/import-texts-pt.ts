@@ -29,4 +29,6 @@ export const importBrazilian = {
   noZip: 'Este arquivo não é o de uma conta: não é um arquivo ZIP.',
   chooseFile: 'Escolha o arquivo da sua conta.',
   confirm: 'Confirme que suas publicações serão substituídas.',
+  proceed: 'Continuar',
+  signedInLongAgo: 'Você entrou há mais de uma hora. Continue para confirmar que é você e escolha o arquivo de novo.',
 } as const

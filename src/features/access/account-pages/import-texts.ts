@@ -33,6 +33,9 @@ export const importTexts = textTable(
     noZip: 'This file is no archive of an account: it is no ZIP file.',
     chooseFile: 'Please choose the file of your archive.',
     confirm: 'Please confirm that your posts are replaced.',
+    proceed: 'Continue',
+    signedInLongAgo:
+      'You signed in more than an hour ago. Continue to confirm that it is you, and then choose the file again.',
   },
   {
     de: async () => (await import('./import-texts-de.ts')).importGerman,

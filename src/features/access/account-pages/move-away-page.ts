@@ -19,7 +19,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderForm, holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/move-away'
 /** How long people usually keep the account that they leave behind. */
@@ -127,7 +127,7 @@ const acts = {
 
 export const moveAwayRoutes: Endpoint[] = [
   route('GET', PATH, { handler: show }),
-  holderForm(PATH, async (call, holder, given) => {
+  provenForm(PATH, async (call, holder, given) => {
     const name = given.get('act') ?? ''
     const act = Object.hasOwn(acts, name) ? (name as Act) : null
     const { did } = holder.account

@@ -11,7 +11,7 @@ import { readShare, shareIndexes } from '../../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { accountAt } from '../accounts/accounts.ts'
-import { announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import {
   clearRelease,
   findShare,
@@ -106,7 +106,10 @@ function opened({ vault }: Context, wrapped: string): Uint8Array {
 
 /** End the release of an account's share at its holder's request. Returns false if there is none. */
 export const cancelRelease = (by: By, did: Did): Promise<boolean> =>
-  by.ctx.db.transaction((tx) => endRelease(by, tx, did))
+  by.ctx.db.transaction(async (tx) => {
+    await revalidate(by, tx)
+    return endRelease(by, tx, did)
+  })
 
 /** The same, in the caller's transaction. */
 export async function endRelease(by: By, tx: Tx, did: Did): Promise<boolean> {
