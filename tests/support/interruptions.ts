@@ -35,8 +35,13 @@ export function beforeLock({ ctx: { db } }: Pick<TestPds, 'ctx'>, did: string, a
   return transactions
 }
 
-/** Once, do something before a transaction of any kind. */
-export function beforeTransaction({ ctx: { db } }: Pick<TestPds, 'ctx'>, act: () => Promise<unknown>): Disposable {
+/** Once, do something before a transaction of any kind, the first unless some are passed over. */
+export function beforeTransaction(
+  { ctx: { db } }: Pick<TestPds, 'ctx'>,
+  act: () => Promise<unknown>,
+  { passedOver = 0 } = {},
+): Disposable {
+  let left = passedOver
   const [transaction, transactionOn] = [db.transaction.bind(db), db.transactionOn.bind(db)]
   const [alone, locking] = [spyOn(db, 'transaction'), spyOn(db, 'transactionOn')]
   const restore = () => {
@@ -44,6 +49,7 @@ export function beforeTransaction({ ctx: { db } }: Pick<TestPds, 'ctx'>, act: ()
     locking.mockRestore()
   }
   const acted = async () => {
+    if (left-- > 0) return
     restore()
     await act()
   }

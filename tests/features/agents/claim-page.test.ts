@@ -9,6 +9,7 @@ import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { hiddenFields } from '../../support/clients/oauth-client.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
@@ -311,6 +312,22 @@ describe('deciding', () => {
     for (const { id } of [expired, inactive, signedOut]) expect(await statusOf(id)).toBe('active')
   })
 
+  test('counts for nothing if the password is reset while it is on its way', async () => {
+    using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+    for (const passedOver of [0, 1]) {
+      const { id, code } = await waiting()
+      const pageId = idOf(await identify(code))
+      let isReset = false
+      const reset = async () => {
+        isReset = true
+        await pds.ctx.db.transaction((tx) => endAccess(pds.ctx, tx, alice.did as Did, 'reset_password'))
+      }
+      using __ = beforeTransaction(pds, reset, { passedOver })
+      await decide(pageId)
+      expect([isReset, await statusOf(id)]).not.toEqual([true, 'claimed'])
+    }
+  })
+
   test('fails when the configuration has changed what the program would be able to do', async () => {
     const { id, code } = await waiting()
     const pageId = idOf(await identify(code))
@@ -337,6 +354,18 @@ describe('on a browser where somebody is signed in', () => {
     expect(asks(shown)).toBe(true)
     expect((await decide(idOf(shown))).status).toBe(200)
     expect(await statusOf(id)).toBe('claimed')
+  })
+
+  test('a code is not looked at for a browser that is signed out meanwhile', async () => {
+    const { cookie, form } = await signedIn()
+    const { code } = await waiting()
+    using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+    using __ = beforeTransaction(pds, async () => {
+      const fields = { ...form, account: alice.did }
+      expect((await submit(fields, { cookie }, '/account/sign-out')).status).toBe(303)
+    })
+    const shown = await submit({ ...form, user_code: code, account: alice.did }, { cookie })
+    expect([asks(shown), shown.status]).toEqual([false, 401])
   })
 
   test('only the form of the page counts, and only for accounts that are signed in', async () => {

@@ -9,7 +9,9 @@ import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clien
 import { FactorHolder } from '../../support/clients/factor-holder.ts'
 import { standardClient } from '../../support/clients/standard-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
@@ -321,6 +323,35 @@ describe('an open access token and its session end with', () => {
     expect((await ownerCall(pds, team, 'delegates')).body.delegates).toMatchObject([
       { id, status: 'ended', endedBy: 'time' },
     ])
+  })
+})
+
+describe('a browser that is signed out while an app is let in', () => {
+  // Looking up what an app asks for may take as long as its author likes.
+  test.each(['its own account', 'a shared one'])('lets it into no account: %s', async (whose) => {
+    const dave = await createAccount(pds, `dave${++count}`)
+    const team = await createAccount(pds, `team${++count}`)
+    const id = await share(pds, team, dave)
+    const [theirs, elsewhere] = [new DelegateBrowser(pds), new DelegateBrowser(pds)]
+    for (const one of [theirs, elsewhere]) await one.signIn(dave)
+    const { form_token } = hiddenFields((await elsewhere.open('/account')).body)
+    const app = new OAuthClient(pds)
+    const { pathname, search } = new URL(app.authorizeUrl(await app.requestUri()))
+    const { body: page } = await theirs.open(pathname + search)
+    const before = await pds.count('oauth_code')
+    using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+    using __ = beforeTransaction(pds, async () => {
+      expect((await elsewhere.send('/account/browsers', { account: dave.did, form_token: form_token! })).status).toBe(
+        303,
+      )
+    })
+    const answer = await theirs.answer(page, whose === 'a shared one' ? id : dave.did)
+    expect([answer.status, answer.headers.get('location'), answer.body]).toEqual([
+      401,
+      null,
+      expect.stringContaining('You have been signed out'),
+    ])
+    expect(await pds.count('oauth_code')).toBe(before)
   })
 })
 

@@ -188,7 +188,7 @@ function signsByWallet(pending: OpenRequest, { device, shared, filled, hinted }:
 
 /**
  * Record the decision and redirect the browser to the app. `enter` throws in the transaction if the password has
- * changed.
+ * changed, or the browser was signed out.
  */
 async function decided(
   call: PageCall,
@@ -246,7 +246,7 @@ async function leave(call: PageCall, did: Did | null): Promise<void> {
 
 async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   const granted = new Set(form.getAll('granted_scope'))
-  const accept = async (account: Account, enter?: EnterPage): Promise<Response> => {
+  const accept = async (account: Account, enter: EnterPage): Promise<Response> => {
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     // The browser's second factor may be that of another account.
@@ -279,7 +279,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
       return renderConsent(call, opened, { filled, fault: signedInElsewhere })
     if (!usesPasskey && !mustSignInAgain(chosen, opened.pending)) {
       chosen.noteUse()
-      return accept(chosen.account)
+      return accept(chosen.account, chosen.revalidate)
     }
   }
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
@@ -324,7 +324,7 @@ async function approveAsDelegate(
   opened: Opened,
   { delegation }: SharedAccount,
   filled: Filled,
-  enter?: EnterPage,
+  enter: EnterPage,
 ): Promise<Response> {
   const { request } = opened.pending
   const asked = narrowedScopes(request.scopes, filled.granted)

@@ -84,6 +84,8 @@ export interface SignedIn {
   passedFactor: PassedFactor | null
   /** Keep the sign-in alive. Writes once an hour at most, after the response. */
   noteUse(): void
+  /** Throws `AuthenticationRequired` once the account has been signed out in this browser. */
+  revalidate(reader: Reader): Promise<void>
 }
 
 export interface Device extends DeviceKey {
@@ -197,7 +199,7 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   const program = programIn(exchange)
   const signIns = await signInsOf(ctx.db, { tokenHash, program }, now)
   const known = signIns.filter((one) => isKnown(one, now))
-  const found = await Promise.all(known.map((one) => signedInOf(ctx, tokenHash, one)))
+  const found = await Promise.all(known.map((one) => signedInOf(ctx, { tokenHash, program }, one)))
   const shown = found.flatMap((one) => one ?? [])
   if (shown.length === 0) return null
   const accounts = shown.filter((one) => one.isAlive)
@@ -207,7 +209,7 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
 
 async function signedInOf(
   ctx: Context,
-  tokenHash: string,
+  key: DeviceKey,
   signIn: SignIn,
 ): Promise<(SignedIn & { isAlive: boolean }) | null> {
   const { did, signedInAt, passedFactor, usedAt, isRemembered } = signIn
@@ -226,16 +228,14 @@ async function signedInOf(
     passedFactor,
     noteUse() {
       if (alive && isUseDue(usedAt, now))
-        ctx.background.run('note of the use of a browser', () => noteBrowserUse(ctx.db, tokenHash, did, now))
+        ctx.background.run('note of the use of a browser', () => noteBrowserUse(ctx.db, key.tokenHash, did, now))
     },
+    revalidate: (reader) => requireSignedIn(reader, key, did, now),
   }
 }
 
-/**
- * Throws `AuthenticationRequired` if the account has been signed out in this browser. `at` is the time of the request:
- * a sign-in that expires while the request runs does not end it.
- */
-export async function requireSignedIn(reader: Reader, device: Device, did: Did, at: Millis): Promise<void> {
+/** `at` is the time of the request: a sign-in that expires while the request runs does not end it. */
+async function requireSignedIn(reader: Reader, device: DeviceKey, did: Did, at: Millis): Promise<void> {
   const signIns = await liveSignInsOf(reader, device, at)
   if (!signIns.some((signIn) => signIn.did === did)) throw authenticationRequired('You have been signed out')
 }

@@ -10,7 +10,6 @@ import {
   readOwnForm,
   requireFormToken,
   requireOwnOrigin,
-  requireSignedIn,
   withOwnUpload,
 } from './devices.ts'
 import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
@@ -34,9 +33,8 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   const found = device?.accounts.find(({ account }) => did === null || account.did === did)
   if (!device || !found) return null
   found.noteUse()
-  const { account, passedFactor, isProven, isRemembered } = found
-  const at = call.ctx.clock.now()
-  call.revalidate = (reader) => requireSignedIn(reader, device, account.did, at)
+  const { account, passedFactor, isProven, isRemembered, revalidate } = found
+  call.revalidate = revalidate
   return { account, device, passedFactor, isProven, isRemembered }
 }
 

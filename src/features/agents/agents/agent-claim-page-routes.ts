@@ -6,6 +6,7 @@ import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import type { Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
+import type { Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
@@ -36,9 +37,17 @@ import {
   PRIVATE_READS,
   type EnteredClaim,
 } from './agent-claim-page.ts'
-import { insertShownClaim, takeShownClaim, type ShownClaim } from './agent-claim-page-store.ts'
+import { findShownClaim, insertShownClaim, takeShownClaim, type ShownClaim } from './agent-claim-page-store.ts'
 import { claimTexts as texts } from './claim-texts.ts'
-import { confirmClaim, denyClaim, enteredCode, grantedScopes, plainCode, type EnteredCode } from './agent-claims.ts'
+import {
+  confirmClaim,
+  denyClaim,
+  enteredCode,
+  grantedScopes,
+  plainCode,
+  type EnteredCode,
+  type Take,
+} from './agent-claims.ts'
 
 /** Time that a person has to decide. */
 const DECISION_MILLIS = 5 * MINUTE_MILLIS
@@ -76,7 +85,7 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
     if (await faultOf(() => requireFormToken(device, form))) return showAgain(call, entered, signedInElsewhere)
     if (!chosen.isStale) {
       chosen.noteUse()
-      return look(call, chosen.account, entered)
+      return look(call, chosen.account, entered, chosen.revalidate)
     }
     if (!chosen.account.hasPassword) return showAgain(call, entered, walletFirst)
   }
@@ -89,8 +98,11 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
   })
 }
 
-/** Show what the code asks for, and keep what is shown. `enter` throws if the password was replaced meanwhile. */
-async function look(call: PageCall, account: Account, entered: EnteredClaim, enter?: EnterPage): Promise<Response> {
+/**
+ * Show what the code asks for, and keep what is shown. `enter` throws if the password was replaced meanwhile, or the
+ * browser was signed out.
+ */
+async function look(call: PageCall, account: Account, entered: EnteredClaim, enter: EnterPage): Promise<Response> {
   const { ctx } = call
   const { did } = account
   if (!activityOf(account).active) return showAgain(call, entered, notActive)
@@ -102,7 +114,7 @@ async function look(call: PageCall, account: Account, entered: EnteredClaim, ent
   const scopes = grantedScopes(ctx)
   const expiresAt = ctx.clock.now() + DECISION_MILLIS
   await ctx.db.transaction(async (tx) => {
-    await enter?.(tx)
+    await enter(tx)
     await insertShownClaim(tx, hash, { did, claimId: claim.id, scopes }, expiresAt)
   })
   return decideClaimPage(call, { pageId, account, claim, registration, scopes })
@@ -110,11 +122,14 @@ async function look(call: PageCall, account: Account, entered: EnteredClaim, ent
 
 const decisions = {
   approve: {
-    carryOut: (call: PageCall, { did, claimId }: ShownClaim, form: URLSearchParams) =>
-      confirmClaim(call, did, claimId, { privateReads: form.has(PRIVATE_READS) }),
+    carryOut: (call: PageCall, { did, claimId }: ShownClaim, take: Take, form: URLSearchParams) =>
+      confirmClaim(call, did, claimId, { privateReads: form.has(PRIVATE_READS), take }),
     ending: 'approved',
   },
-  deny: { carryOut: (call: PageCall, { did, claimId }: ShownClaim) => denyClaim(call, did, claimId), ending: 'denied' },
+  deny: {
+    carryOut: (call: PageCall, { did, claimId }: ShownClaim, take: Take) => denyClaim(call, did, claimId, take),
+    ending: 'denied',
+  },
 } as const
 
 /** Second step. What was shown serves one decision, whatever its outcome. */
@@ -125,10 +140,15 @@ async function decide(call: PageCall, form: URLSearchParams): Promise<Response> 
   const { carryOut, ending } = decisions[name as keyof typeof decisions]
   const idHash = opaqueTokenHash(form.get('id') ?? '')
   const now = ctx.clock.now()
-  const shown = idHash && (await ctx.db.transaction((tx) => takeShownClaim(tx, idHash, now)))
+  const shown = idHash && (await findShownClaim(ctx.db, idHash, now))
   if (!shown) return startAgain(call, texts.gone)
-  if (shown.scopes.join(' ') !== grantedScopes(ctx).join(' ')) return startAgain(call, texts.changed)
-  const outcome = await carryOut(call, shown, form)
+  const take = async (tx: Tx) => (await takeShownClaim(tx, idHash, now)) > 0
+  if (shown.scopes.join(' ') !== grantedScopes(ctx).join(' ')) {
+    await ctx.db.transaction(take)
+    return startAgain(call, texts.changed)
+  }
+  const outcome = await carryOut(call, shown, take, form)
+  if (outcome === 'gone') return startAgain(call, texts.gone)
   return decidedPage(call, outcome === 'done' ? ending : outcome)
 }
 

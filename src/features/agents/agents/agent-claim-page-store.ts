@@ -21,14 +21,16 @@ export async function insertShownClaim(
     VALUES (${idHash}, ${did}, ${claimId}, ${JSON.stringify(scopes)}, ${expiresAt})`)
 }
 
-/** Returns what was shown, and deletes it: an id serves one decision. Null if there is none, or if it has expired. */
-export async function takeShownClaim(tx: Tx, idHash: string, now: Millis): Promise<ShownClaim | null> {
-  const row = await tx.get<{ did: Did; claimId: string; scopes: string }>(sql`
+/** Returns what was shown; null if there is none, or if it has expired. */
+export async function findShownClaim(reader: Reader, idHash: string, now: Millis): Promise<ShownClaim | null> {
+  const row = await reader.get<{ did: Did; claimId: string; scopes: string }>(sql`
     SELECT did, claim_id AS "claimId", scopes FROM agent_claim_page WHERE id_hash = ${idHash} AND expires_at > ${now}`)
-  if (row === null) return null
-  await tx.run(sql`DELETE FROM agent_claim_page WHERE id_hash = ${idHash}`)
-  return { ...row, scopes: JSON.parse(row.scopes) as string[] }
+  return row && { ...row, scopes: JSON.parse(row.scopes) as string[] }
 }
+
+/** Deletes what was shown: an id serves one decision. Returns 0 if there is none, or if it has expired. */
+export const takeShownClaim = (tx: Tx, idHash: string, now: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM agent_claim_page WHERE id_hash = ${idHash} AND expires_at > ${now}`)
 
 /** A wallet shows a claim without an id of its own. No form token has this hash, because form tokens are longer. */
 const previewHash = (did: Did, claimId: string): string =>

@@ -198,8 +198,14 @@ function faultOfClaim(
 
 // Deciding
 
-/** `lost`: another request decided meanwhile. `closed`: revoked, another account's, or the account is not active. */
-type Decision = 'done' | 'lost' | 'closed'
+/**
+ * `lost`: another request decided meanwhile. `closed`: revoked, another account's, or the account is not active.
+ * `gone`: what the holder was shown has served a decision, or the holder's access has ended.
+ */
+type Decision = 'done' | 'lost' | 'closed' | 'gone'
+
+/** Spends what the holder was shown, in the transaction of the decision. Returns false if it is gone. */
+export type Take = (tx: Tx) => Promise<boolean>
 
 /** Returns the scopes that an agent has once it is confirmed. */
 export const grantedScopes = ({ config }: Context): readonly string[] => config.agentAuth.grantedScopes
@@ -213,13 +219,14 @@ export async function confirmClaim(
   exchange: Exchange,
   did: Did,
   claimId: string,
-  { privateReads }: Pick<Registration, 'privateReads'>,
+  { privateReads, take }: Pick<Registration, 'privateReads'> & { take?: Take },
 ): Promise<Decision> {
   const { ctx } = exchange
   const now = ctx.clock.now()
   const scopes = grantedScopes(ctx)
   return ctx.db.transaction(async (tx): Promise<Decision> => {
     await exchange.revalidate(tx)
+    if (take && !(await take(tx))) return 'gone'
     const account = await accountOf(tx, did)
     const claim = await findClaim(tx, claimId)
     const registration = claim && (await findRegistration(tx, claim.registrationId))
@@ -252,10 +259,11 @@ export async function confirmClaim(
 }
 
 /** Deny a claim: end the registration if it is the account's, else the code alone. */
-export async function denyClaim(exchange: Exchange, did: Did, claimId: string): Promise<Decision> {
+export async function denyClaim(exchange: Exchange, did: Did, claimId: string, take: Take): Promise<Decision> {
   const { db, clock } = exchange.ctx
   const now = clock.now()
   const decision = await db.transaction(async (tx): Promise<Decision> => {
+    if (!(await take(tx))) return 'gone'
     const claim = await findClaim(tx, claimId)
     const registration = claim && (await findRegistration(tx, claim.registrationId))
     if (claim?.status !== 'pending' || registration?.status !== 'active') return 'lost'
@@ -281,4 +289,5 @@ export const claimRefusals: Record<ClaimFault | Exclude<Decision, 'done'>, () =>
   claimed: () => inFlight(400),
   closed: notYours,
   lost: () => inFlight(409),
+  gone: () => inFlight(409),
 }
