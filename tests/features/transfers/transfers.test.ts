@@ -6,12 +6,15 @@ import {
   runningTransfer,
 } from '../../../src/features/identity/transfers/transfers.ts'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
+import { opaqueTokenHash } from '../../../src/protocol/opaque-token.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request, type Answer } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ eachTest: true, config: { rateLimit: { enabled: false } } })
@@ -51,6 +54,16 @@ async function accepted(token = wallet) {
 const conflict = { status: 409, body: { error: { code: 'CONFLICT' } } }
 const invalidClaim = { status: 400, body: { error: { code: 'INVALID_CLAIM' } } }
 const unauthorized = { status: 401, body: { error: { code: 'UNAUTHORIZED' } } }
+
+test('a wallet whose session ends before it completes changes nothing', async () => {
+  const { transferId } = await accepted()
+  const other = await walletSession(pds, alice.did)
+  using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+  using __ = beforeTransaction(pds, () => pds.lose('wallet_session', { token_hash: opaqueTokenHash(wallet)! }))
+  expect((await complete(transferId, wallet)).status).toBe(401)
+  expect(await isAlive(other)).toBe(true)
+  expect((await listed()).transfers).toEqual([expect.objectContaining({ id: transferId, status: 'accepted' })])
+})
 
 test('changes nothing of the identity, which may name keys and services of other kinds', async () => {
   const log = await pds.ctx.plc.auditLog(alice.did as Did)

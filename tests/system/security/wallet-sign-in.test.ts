@@ -7,7 +7,7 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
-import { loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import {
   completeConsent,
@@ -238,6 +238,19 @@ describe('a sign-in ends', () => {
       expect(await browser.signedIn()).toBeNull()
     }
     expect((await decide(await browser.begin(), kate)).status).toBe(401)
+  })
+
+  test('when the password is changed after the approval, as in browsers that are signed in already', async () => {
+    const lou = await sovereignAccount(pds, 'lou')
+    const begun = await browser.begin()
+    await approve(begun, lou)
+    const other = new CookieBrowser(pds)
+    await other.send('/account/sign-in', { identifier: lou.handle, password: PASSWORD })
+    const { form_token = '' } = hiddenFields((await other.open('/account')).body)
+    const change = { account: lou.did, form_token, current: PASSWORD, next: 'another good password' }
+    expect((await other.send('/account/password', change)).status).toBe(303)
+    await browser.complete(begun.requestId)
+    expect(await browser.signedIn()).toBeNull()
   })
 })
 

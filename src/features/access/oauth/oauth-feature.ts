@@ -1,6 +1,7 @@
 /** The OAuth authorization server. Apps request access to an account here, and the account holder decides. */
 import type { Feature } from '../../../http/feature.ts'
 import { endOAuthSessions } from './oauth.ts'
+import { deleteBrowserConsentsBy } from './wallet-consent-store.ts'
 import { deleteConsentsAbout } from './wallet-consents.ts'
 import { appCredential } from './app-credential.ts'
 import { authorizeRoutes } from './authorize-routes.ts'
@@ -29,6 +30,8 @@ export const oauth: Feature = {
     await deleteOAuthSessionsBy(tx, delegation)
   },
   async endAccess(_, tx, did, why) {
+    // As the browsers that are signed in already.
+    if (why === 'new_password') await deleteBrowserConsentsBy(tx, did)
     // Neither a new password nor another device changes what the holder let apps do.
     if (why === 'new_password' || why === 'transferred') return
     const { sessions, codes } = await endOAuthSessions(tx, did)

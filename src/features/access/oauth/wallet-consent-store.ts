@@ -200,6 +200,10 @@ export const deleteConsents = (tx: Tx, requestIds: readonly string[]): Promise<n
 export const deleteConsentsBy = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_consent WHERE account_did = ${did}`)
 
+/** Delete what the account has decided for browsers. */
+export const deleteBrowserConsentsBy = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM wallet_consent WHERE account_did = ${did} AND browser_hash IS NOT NULL`)
+
 /** Delete all consents that name one of `hints`, in any state. */
 export const deleteConsentsNaming = (tx: Tx, hints: readonly string[]): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_consent WHERE login_hint IN ${sqlList(hints)}`)

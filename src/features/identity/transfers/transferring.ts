@@ -100,6 +100,7 @@ export type Completion = 'complete' | 'pending' | 'ended' | 'stranger'
 export function completeTransfer(by: Exchange, party: TransferParty, id: string): Promise<Completion> {
   const { ctx } = by
   return ctx.db.transaction(async (tx): Promise<Completion> => {
+    await by.revalidate(tx)
     const transfer = await findTransfer(tx, id)
     if (!transfer) return 'ended'
     const { did, deviceId, status } = transfer
