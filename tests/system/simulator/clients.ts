@@ -2,7 +2,7 @@
 import type { PublicKey } from '../../../src/protocol/keys.ts'
 import type { Told, Write } from './ledger.ts'
 import { actorNamed, type Actor } from './timeline.ts'
-import type { Node, Reply, World } from './world.ts'
+import type { Ask, Node, Reply, World } from './world.ts'
 import { PASSWORD } from './world.ts'
 
 export interface Holder {
@@ -79,10 +79,12 @@ export class Client {
   }
 
   async #act(): Promise<void> {
-    const { timeline } = this.world
+    const { timeline, options } = this.world
     const act = timeline.random.below(100)
     const holder = this.#holder()
-    if (act < 26) await this.#change(this.#creation(holder))
+    if (options.mood?.absenceShare !== undefined && timeline.happens(options.mood.absenceShare))
+      await this.#changeActivity(holder)
+    else if (act < 26) await this.#change(this.#creation(holder))
     else if (act < 38)
       // At the same time, at nodes that may be different ones.
       await Promise.all([this.#change(this.#creation(holder)), this.#change(this.#creation(holder))])
@@ -176,7 +178,7 @@ export class Client {
     return timeline.random.of(serving.length > 0 ? serving : nodes)
   }
 
-  #ask(node: Node, path: string, { json, token }: { json?: object; token?: string }): Promise<Reply> {
+  #ask(node: Node, path: string, { json, token }: Omit<Ask, 'path'>): Promise<Reply> {
     this.#outstanding++
     return new Promise<Reply>((resolve) => {
       let isOver = false
@@ -219,19 +221,52 @@ export class Client {
     if (told === 'acknowledged' && reply!.body['commit'] === undefined && writes.some(({ text }) => text !== null))
       world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
     if (told === 'refused') this.#judge(reply!, what, writes)
+    if (told === 'acknowledged') this.#requireActive(holder, writes[0]!.begunAt, `${node.name} acknowledges ${what}`)
     if (told === 'acknowledged' && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
     return reply
   }
 
   /** Whether a refusal can be true. */
-  #judge({ status, body }: NonNullable<Reply>, what: string, writes: readonly Write[]): void {
+  #judge({ status, body }: NonNullable<Reply>, what: string, [write]: readonly Write[]): void {
     const { world } = this
     if (status === 503 || status === 429) return
     if (body['error'] === 'InvalidSwap') return
+    if (body['error'] === 'AccountDeactivated' && this.#mayBe(write!.did, 'inactive', write!.begunAt)) return
     // Keys that the server makes are new.
     world.fail(`${this.name} is refused ${what}, which nothing stands against: ${JSON.stringify(body)}`)
-    void writes
+  }
+
+  /** Whether the account can have been so at some instant since then. */
+  #mayBe(did: string, activity: 'active' | 'inactive', from: number): boolean {
+    return this.#ledger.activity(did).mayBe(activity, from, this.world.timeline.now)
+  }
+
+  #requireActive({ name, did }: Holder, from: number, what: string): void {
+    if (!this.#mayBe(did, 'active', from)) this.world.fail(`${what}, although ${name} is deactivated`)
+  }
+
+  async #changeActivity(holder: Holder): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const isActive = timeline.happens(0.5)
+    const node = this.#node()
+    const setting = this.#ledger.activity(holder.did).begin(isActive ? 'active' : 'inactive', timeline.now)
+    const what = `${isActive ? 'activate' : 'deactivate'} ${holder.name}`
+    world.note(this.name, `asks ${node.name} to ${what}`)
+    const method = isActive ? 'activateAccount' : 'deactivateAccount'
+    const reply = await this.#ask(node, `/xrpc/com.atproto.server.${method}`, {
+      json: isActive ? null : {},
+      token: holder.token,
+    })
+    const told = toldBy(reply)
+    this.counts[told]++
+    this.#ledger.activity(holder.did).end(setting, told, timeline.now)
+    world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+    if (told === 'refused' && reply!.status !== 503 && reply!.status !== 429)
+      world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
+    if (reply !== null && reply.status >= 500 && reply.status !== 503)
+      world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
   }
 
   async #read(holder: Holder): Promise<void> {
@@ -251,7 +286,9 @@ export class Client {
       {},
     )
     if (reply === null || reply.status === 503 || reply.status === 429) return
+    if (reply.body['error'] === 'RepoDeactivated' && this.#mayBe(holder.did, 'inactive', from)) return
     const text = reply.status === 200 ? String((reply.body['value'] as { text: string }).text) : null
+    if (text !== null) this.#requireActive(holder, from, `${node.name} shows ${path}`)
     if (text === null && reply.body['error'] !== 'RecordNotFound')
       return world.fail(`${node.name} answers a read of ${path} with ${reply.status} ${JSON.stringify(reply.body)}`)
     world.note(this.name, `reads at ${node.name}: ${path} is ${text === null ? 'not there' : `"${text}"`}`)

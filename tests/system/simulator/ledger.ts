@@ -22,6 +22,60 @@ export interface Write {
   era: number
 }
 
+/** That a client set something. */
+export interface Setting {
+  value: string
+  told: Told
+  begunAt: number
+  endedAt: number
+  era: number
+}
+
+/** Something of an account that is set as a whole: whether it is active, or its handle. */
+export class Register {
+  readonly #settings: Setting[]
+
+  constructor(
+    readonly ledger: Ledger,
+    initial: string,
+  ) {
+    const told = 'acknowledged'
+    this.#settings = [{ value: initial, told, begunAt: -Infinity, endedAt: -Infinity, era: 0 }]
+  }
+
+  begin(value: string, begunAt: number): Setting {
+    const setting: Setting = { value, told: 'pending', begunAt, endedAt: Infinity, era: this.ledger.era }
+    this.#settings.push(setting)
+    return setting
+  }
+
+  end(setting: Setting, answer: Told, now: number): void {
+    setting.told = answer === 'acknowledged' && setting.era !== this.ledger.era ? 'unknown' : answer
+    if (setting.told !== 'unknown') setting.endedAt = now
+  }
+
+  forgetPromises(since: number): void {
+    for (const setting of this.#settings)
+      if (setting.endedAt > since && setting.told === 'acknowledged') {
+        setting.told = 'unknown'
+        setting.endedAt = Infinity
+      }
+  }
+
+  /** Whether it can have had the value at some instant between two. */
+  mayBe(value: string, from: number, to: number): boolean {
+    const isLater = (one: Setting, than: Setting) =>
+      one.told === 'acknowledged' && one.endedAt < from && one.begunAt > than.endedAt
+    return this.#settings.some(
+      (setting) =>
+        setting.value === value &&
+        setting.told !== 'refused' &&
+        setting.begunAt <= to &&
+        !this.#settings.some((other) => isLater(other, setting)),
+    )
+  }
+}
+
 export class Ledger {
   readonly byText = new Map<string, Write>()
   readonly #byPath = new Map<string, Write[]>()
@@ -52,9 +106,25 @@ export class Ledger {
     write.cid = named.cid
   }
 
+  readonly #registers = new Map<string, Register>()
+
+  /** Whether the account is active. */
+  activity(did: string): Register {
+    return this.#registerOf(`${did} activity`, 'active')
+  }
+
+  #registerOf(name: string, initial: string): Register {
+    const known = this.#registers.get(name)
+    if (known !== undefined) return known
+    const made = new Register(this, initial)
+    this.#registers.set(name, made)
+    return made
+  }
+
   /** What was promised after an instant is lost, or not. So is what is asked already, and promised later. */
   forgetPromises(since: number): void {
     this.era++
+    for (const register of this.#registers.values()) register.forgetPromises(since)
     for (const writes of this.#byPath.values())
       for (const write of writes)
         if (write.endedAt > since && write.told === 'acknowledged') {

@@ -29,6 +29,8 @@ export interface Mood {
   faultMillis?: number
   /** Outages are longer than nodes and database wait for each other. */
   isLong?: boolean
+  /** How probable it is that a client deactivates or activates an account. */
+  absenceShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
   graceMillis?: number
 }
@@ -62,6 +64,8 @@ const departures: Mood = {
   graceMillis: 20,
   faults: ['stop', 'stop', 'lag'],
 }
+/** Accounts are deactivated and activated while others write. */
+const absences: Mood = { name: 'absences', isLong: false, absenceShare: 0.3, tempoMillis: 60, millis: 1500 }
 const departuresOnFile: Mood = { ...departures, faults: ['stop', 'stop', 'slowDisk'] }
 
 export interface Kind {
@@ -84,16 +88,19 @@ export const kindNames: readonly string[] = [
   SQLITE.name,
   PAIR.name,
   departures.name,
+  absences.name,
   ...moods.map(({ name }) => name),
 ]
 
 export function kindOf(seed: number): Kind {
   // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
   if (seed % 20 === 19) return PAIR
-  if (seed % 5 === 4) return seed % 16 === 2 ? { ...SQLITE, name: departures.name, mood: departuresOnFile } : SQLITE
-  if (seed % 16 === 2) return { name: departures.name, nodes: 2 + (seed % 2), mood: departures }
+  const isOnFile = seed % 5 === 4
+  const mood = seed % 16 === 2 ? (isOnFile ? departuresOnFile : departures) : seed % 16 === 10 ? absences : undefined
+  if (isOnFile) return mood === undefined ? SQLITE : { ...SQLITE, name: mood.name, mood }
+  if (mood !== undefined) return { name: mood.name, nodes: 2 + (Math.floor(seed / 16) % 2), mood }
   if (seed % 4 !== 1) return { name: 'cluster', nodes: 1 + (seed % 3) }
   const at = (seed - 1) / 4
-  const mood = moods[(at + Math.floor(at / moods.length)) % moods.length]!
-  return { name: mood.name, nodes: 2 + (seed % 2), mood }
+  const often = moods[(at + Math.floor(at / moods.length)) % moods.length]!
+  return { name: often.name, nodes: 2 + (seed % 2), mood: often }
 }

@@ -81,6 +81,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /was told that this was not done/,
   },
+  'early-status': {
+    what: 'whether an account is active is read before the transaction of a write, not in it',
+    patches: [
+      {
+        path: 'src/features/identity/account-keys/account-keys.ts',
+        find: 'const signer = await findSigner(tx, did, revalidation)',
+        put: 'const signer = await findSigner(ctx.db, did, revalidation)',
+      },
+    ],
+    found: /is not active|is deactivated|nothing stands against/,
+  },
   'hidden-outcome': {
     what: 'a look at the session that fails takes the place of the error that says that the outcome is unknown',
     patches: [

@@ -29,6 +29,11 @@ interface Chain {
   data: string | null
 }
 
+interface AccountBody {
+  did: string
+  active: boolean
+}
+
 interface CommitBody {
   repo: string
   rev: string
@@ -46,6 +51,8 @@ export class Watch {
   readonly #log = new Map<number, Numbered>()
   /** The last commit of each repository in the order of numbers. */
   readonly #chains = new Map<string, Chain>()
+  /** Accounts that the last `#account` event calls inactive. */
+  readonly #inactive = new Set<string>()
   /** The revision before, by account and revision. */
   readonly #since = new Map<string, string | null>()
   readonly #expected: { did: string; rev: string; since: string; by: string }[] = []
@@ -205,12 +212,21 @@ export class Watch {
 
   /** Take an event as the last one of its repository. Its number is null if it has been looked at before. */
   #chain(seq: number | null, type: string, frame: Uint8Array): void {
+    if (type === 'account') this.#noteActivity(decode(decodeFirst(frame).rest) as unknown as AccountBody)
     if (type !== 'commit' && type !== 'sync') return
     const body = decode(decodeFirst(frame).rest) as unknown as CommitBody & { did: string }
     if (type === 'commit' && seq !== null) this.#follows(seq, body)
+    const did = type === 'commit' ? body.repo : body.did
+    if (seq !== null && this.#inactive.has(did))
+      this.world.fail(`event ${seq} is a ${type} of ${this.#nameOf(did)}, which is not active`)
     if (type === 'commit') this.#chains.set(body.repo, { rev: body.rev, data: dataOf(body) })
     // The tree is whatever it says.
     else this.#chains.set(body.did, { rev: body.rev, data: null })
+  }
+
+  #noteActivity({ did, active }: AccountBody): void {
+    if (active) this.#inactive.delete(did)
+    else this.#inactive.add(did)
   }
 
   acknowledged(writes: readonly Write[], commit: { cid: string; rev: string } | undefined): void {
@@ -288,6 +304,7 @@ export class Watch {
     this.#unnumbered.clear()
     for (const row of rows) this.#unnumbered.set(row.id, unnumberedOf(row.id, row))
     this.#chains.clear()
+    this.#inactive.clear()
     for (const { event_type: type, frame } of world.rows<{ event_type: string; frame: Uint8Array }>(
       'SELECT event_type, frame FROM repo_seq ORDER BY seq',
     ))
@@ -374,6 +391,21 @@ export class Watch {
     }
   }
 
+  /** The account is as clients were told, and as the last event says. */
+  #requireActivity(name: string, did: string): void {
+    const { world } = this
+    const { now } = world.timeline
+    const [account] = world.rows<{ since: number | null }>(
+      'SELECT deactivated_at AS since FROM account WHERE did = ?1',
+      did,
+    )
+    const activity = account!.since === null ? 'active' : 'inactive'
+    if (!this.ledger.activity(did).mayBe(activity, now, now))
+      world.fail(`${name} is ${activity} at the end, and a client was told something else`)
+    if (this.#inactive.has(did) !== (activity === 'inactive'))
+      world.fail(`${name} is ${activity} at the end, and the last event says something else`)
+  }
+
   /** Everything at the end, when nothing is on its way. */
   finish(): void {
     const { world, ledger } = this
@@ -404,7 +436,9 @@ export class Watch {
       if (root.toString() !== new Cid(repo!.data).toString())
         world.fail(`the tree of ${name} is not that of its records`)
       if (!verifyCommit(parseCommit(repo!.commit_block), key)) world.fail(`the head of ${name} does not verify`)
-      if (this.#chains.get(did)!.rev !== repo!.rev)
+      this.#requireActivity(name, did)
+      // What a failover has changed for an account that is not active is announced once it is.
+      if (this.#chains.get(did)!.rev !== repo!.rev && !this.#inactive.has(did))
         world.fail(`the head of ${name} is ${repo!.rev}, and its last event ${this.#chains.get(did)!.rev}`)
       const texts = new Map(records.map(({ path, value }) => [path, String((decode(value) as { text: string }).text)]))
       found.set(did, texts)

@@ -68,7 +68,8 @@ export type Reply = { status: number; body: Record<string, unknown> } | null
 
 export interface Ask {
   path: string
-  json?: object
+  /** Null for a procedure without a body; missing for a query. */
+  json?: object | null
   token?: string
 }
 
@@ -232,9 +233,9 @@ export class Node {
     timeline.schedule(timeline.between(0.1, 3), actor, () => {
       const dispatcher = this.#dispatcher
       if (dispatcher === null || actor !== this.actor) return lost()
-      const text = ask.json === undefined ? null : JSON.stringify(ask.json)
+      const text = ask.json == null ? null : JSON.stringify(ask.json)
       const request = new Request(`${URL_OF_SERVICE}${ask.path}`, {
-        method: text === null ? 'GET' : 'POST',
+        method: ask.json === undefined ? 'GET' : 'POST',
         headers: {
           ...HEADERS,
           ...(text !== null && { 'content-length': String(Buffer.byteLength(text)) }),
