@@ -84,6 +84,8 @@ export class Client {
     const holder = this.#holder()
     if (options.mood?.absenceShare !== undefined && timeline.happens(options.mood.absenceShare))
       await this.#changeActivity(holder)
+    else if (options.mood?.renameShare !== undefined && timeline.happens(options.mood.renameShare))
+      await (timeline.happens(0.6) ? this.#rename(holder) : this.#resolve(this.#anyHandle(holder)))
     else if (act < 26) await this.#change(this.#creation(holder))
     else if (act < 38)
       // At the same time, at nodes that may be different ones.
@@ -310,11 +312,59 @@ export class Client {
     if (commit !== undefined) this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
   }
 
+  /** A handle that others want too. */
+  #wanted(): string {
+    return `wanted-${this.world.timeline.random.below(2)}.test`
+  }
+
+  #anyHandle({ name }: Holder): string {
+    const { timeline } = this.world
+    return timeline.happens(0.4) ? this.#wanted() : timeline.random.of([`${name}.test`, `${name}-too.test`])
+  }
+
+  async #rename(holder: Holder): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const handle = this.#anyHandle(holder)
+    const node = this.#node()
+    const register = this.#ledger.handleOf(holder)
+    const setting = register.begin(handle, timeline.now)
+    const what = `name ${holder.name} ${handle}`
+    world.note(this.name, `asks ${node.name} to ${what}`)
+    const reply = await this.#ask(node, '/xrpc/com.atproto.identity.updateHandle', {
+      json: { handle },
+      token: holder.token,
+    })
+    const told = toldBy(reply)
+    this.counts[told]++
+    register.end(setting, told, timeline.now)
+    world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+    if (told === 'refused' && ![503, 429].includes(reply!.status) && reply!.body['error'] !== 'HandleNotAvailable')
+      world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
+    if (reply !== null && reply.status >= 500 && !understood.includes(reply.status))
+      world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+  }
+
+  /** Ask whose the handle is. */
+  async #resolve(handle: string): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const node = this.#node()
+    const from = timeline.now
+    const reply = await this.#ask(node, `/xrpc/com.atproto.identity.resolveHandle?handle=${handle}`, {})
+    if (reply?.status !== 200) return
+    const { did } = reply.body as { did: string }
+    world.note(this.name, `reads at ${node.name}: ${handle} is ${did}`)
+    const holder = world.holders.find((one) => one.did === did)
+    if (holder !== undefined && !this.#ledger.handleOf(holder).mayBe(handle, from, timeline.now))
+      world.fail(`${node.name} says that ${handle} is ${holder.name}, who has another handle`)
+  }
+
   /** Two clients want the same handle. */
   async #race(): Promise<void> {
     const { world } = this
     const { timeline } = world
-    const handle = `wanted-${timeline.random.below(2)}.test`
+    const handle = this.#wanted()
     const { era } = this.#ledger
     const tries = await Promise.all(
       [1, 2].map(async (one) => {
@@ -326,7 +376,7 @@ export class Client {
         const told = toldBy(reply)
         this.counts[told]++
         world.note(this.name, `signs up as ${handle} at ${node.name}: ${told}${wordsOf(reply)}`)
-        if (reply !== null && reply.status >= 500 && reply.status !== 503)
+        if (reply !== null && reply.status >= 500 && !understood.includes(reply.status))
           world.fail(`${node.name} answers ${reply.status} to a sign-up: ${JSON.stringify(reply.body)}`)
         return { told, did: reply?.body['did'] }
       }),
@@ -366,11 +416,15 @@ export class Client {
   }
 }
 
+/** What the database or the directory cannot do at the moment. */
+const understood = [502, 503]
+
 function toldBy(reply: Reply): Exclude<Told, 'pending'> {
   if (reply === null) return 'unknown'
   if (reply.status === 200) return 'acknowledged'
   if (/may or may not|may still take effect/.test(String(reply.body['message']))) return 'unknown'
-  return reply.status === 500 ? 'unknown' : 'refused'
+  // The directory may have done what it reports as an error.
+  return reply.status === 500 || reply.status === 502 ? 'unknown' : 'refused'
 }
 
 const resultsIn = (body: Record<string, unknown>): Named[] =>

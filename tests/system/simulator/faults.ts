@@ -123,6 +123,21 @@ const faultsOfMoods: Readonly<Record<string, Fault>> = {
     node.stop(world.timeline.between(100, 1000))
     return `${node.name} is stopped, and starts again`
   },
+  lossyDirectory({ timeline, directory, fate }) {
+    directory!.lossShare = timeline.between(0.1, 0.6)
+    timeline.schedule(timeline.between(500, 5000), fate, () => (directory!.lossShare = 0))
+    return 'messages to the directory and from it are lost, or late'
+  },
+  lyingDirectory({ timeline, directory, fate }) {
+    directory!.errorShare = timeline.between(0.2, 0.8)
+    timeline.schedule(timeline.between(500, 5000), fate, () => (directory!.errorShare = 0))
+    return 'the directory reports errors, whatever it has done'
+  },
+  directoryDown({ timeline, directory, fate }) {
+    directory!.isDown = true
+    timeline.schedule(timeline.between(500, 5000), fate, () => (directory!.isDown = false))
+    return 'the directory refuses everything'
+  },
 }
 
 /** Those of a server on SQLite. */
@@ -278,6 +293,7 @@ export function faultsOf(world: World): () => void {
     world.server.isDown = false
     for (const disk of world.disks) disk.cutsAtFlush = 0
     world.pair?.bucket.heal()
+    world.directory?.heal()
     world.server.stallShare = 0
     world.server.cutsAtCommit = 0
     world.server.crashesAtCommit = 0

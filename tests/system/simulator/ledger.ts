@@ -113,6 +113,10 @@ export class Ledger {
     return this.#registerOf(`${did} activity`, 'active')
   }
 
+  handleOf({ name, did }: { name: string; did: string }): Register {
+    return this.#registerOf(`${did} handle`, `${name}.test`)
+  }
+
   #registerOf(name: string, initial: string): Register {
     const known = this.#registers.get(name)
     if (known !== undefined) return known

@@ -31,9 +31,13 @@ export interface Mood {
   isLong?: boolean
   /** How probable it is that a client deactivates or activates an account. */
   absenceShare?: number
+  /** How probable it is that a client changes the handle of an account. The directory is then one of its own. */
+  renameShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
   graceMillis?: number
 }
+
+const directoryFaults = ['lossyDirectory', 'lossyDirectory', 'lyingDirectory', 'directoryDown']
 
 export const moods: readonly Mood[] = [
   // What nodes draw by lot is often the same.
@@ -66,7 +70,24 @@ const departures: Mood = {
 }
 /** Accounts are deactivated and activated while others write. */
 const absences: Mood = { name: 'absences', isLong: false, absenceShare: 0.3, tempoMillis: 60, millis: 1500 }
+/** Accounts change their handles, and what is sent to the directory may be lost, late, or done in spite of an error. */
+const renames: Mood = {
+  name: 'renames',
+  isLong: false,
+  renameShare: 0.5,
+  tempoMillis: 100,
+  millis: 2500,
+  faults: ['crash', 'crashAtCommit', 'interruptedCommit', 'cut', 'freeze', 'stop', ...directoryFaults],
+}
+const renamesOnFile: Mood = { ...renames, faults: ['crash', 'powerCut', 'freeze', 'stop', ...directoryFaults] }
 const departuresOnFile: Mood = { ...departures, faults: ['stop', 'stop', 'slowDisk'] }
+
+/** By what is left of a seed divided by 16: on PostgreSQL, and on SQLite. */
+const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
+  2: [departures, departuresOnFile],
+  10: [absences, absences],
+  12: [renames, renamesOnFile],
+}
 
 export interface Kind {
   /** Of the mood, if there is one. */
@@ -89,6 +110,7 @@ export const kindNames: readonly string[] = [
   PAIR.name,
   departures.name,
   absences.name,
+  renames.name,
   ...moods.map(({ name }) => name),
 ]
 
@@ -96,7 +118,7 @@ export function kindOf(seed: number): Kind {
   // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
   if (seed % 20 === 19) return PAIR
   const isOnFile = seed % 5 === 4
-  const mood = seed % 16 === 2 ? (isOnFile ? departuresOnFile : departures) : seed % 16 === 10 ? absences : undefined
+  const mood = rareMoods[seed % 16]?.[isOnFile ? 1 : 0]
   if (isOnFile) return mood === undefined ? SQLITE : { ...SQLITE, name: mood.name, mood }
   if (mood !== undefined) return { name: mood.name, nodes: 2 + (Math.floor(seed / 16) % 2), mood }
   if (seed % 4 !== 1) return { name: 'cluster', nodes: 1 + (seed % 3) }

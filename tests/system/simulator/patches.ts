@@ -92,6 +92,39 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /is not active|is deactivated|nothing stands against/,
   },
+  'freed-name': {
+    what: 'a handle is free as soon as the change to it has failed, although the directory may have taken it, or may yet',
+    patches: [
+      {
+        path: 'src/features/identity/handles/name-claims.ts',
+        find: 'isWithoutEffect(held, error, isSent) ? forgetName(ctx, held) : leaveName(ctx, held)',
+        put: 'forgetName(ctx, held)',
+      },
+    ],
+    found: /the directory says/,
+  },
+  'left-name': {
+    what: 'an account does not get the handle that the directory has taken for it, if the change to it has failed',
+    patches: [
+      {
+        path: 'src/features/identity/handles/name-claims.ts',
+        find: 'if (state === null || claimedHandle(state) !== handle) return true',
+        put: 'if (state !== undefined) return true',
+      },
+    ],
+    found: /the directory says/,
+  },
+  'short-doubt': {
+    what: 'what was sent to the directory without an answer is taken for lost at once',
+    patches: [
+      {
+        path: 'src/features/identity/identity/submission.ts',
+        find: 'export const doubtUntil = (sentAt: Millis): Millis => sentAt + DOUBT_MILLIS',
+        put: 'export const doubtUntil = (sentAt: Millis): Millis => sentAt',
+      },
+    ],
+    found: /the directory says/,
+  },
   'hidden-outcome': {
     what: 'a look at the session that fails takes the place of the error that says that the outcome is unknown',
     patches: [

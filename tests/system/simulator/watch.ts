@@ -3,6 +3,7 @@ import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
 import { Cid } from '../../../src/protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../src/protocol/commit.ts'
 import type { PublicKey } from '../../../src/protocol/keys.ts'
+import type { Handle } from '../../../src/protocol/identifiers.ts'
 import { buildTree } from '../../../src/protocol/mst.ts'
 import { Ledger, type Write } from './ledger.ts'
 import type { Committed } from './postgres-server.ts'
@@ -29,6 +30,11 @@ interface Chain {
   data: string | null
 }
 
+interface IdentityBody {
+  did: string
+  handle?: string
+}
+
 interface AccountBody {
   did: string
   active: boolean
@@ -51,6 +57,8 @@ export class Watch {
   readonly #log = new Map<number, Numbered>()
   /** The last commit of each repository in the order of numbers. */
   readonly #chains = new Map<string, Chain>()
+  /** Handles of the last `#identity` events. */
+  readonly #named = new Map<string, string | undefined>()
   /** Accounts that the last `#account` event calls inactive. */
   readonly #inactive = new Set<string>()
   /** The revision before, by account and revision. */
@@ -77,6 +85,7 @@ export class Watch {
     this.ledger = new Ledger(world.seed)
     const { server } = world
     server.onCommit = (committed) => this.#committed(committed)
+    if (world.directory !== null) world.directory.onAdded = (did, handle) => this.#added(did, handle)
     this.newest = this.head = this.#start = this.#seen = this.#headInDatabase()
     if (this.head === 0) return
     for (const { did, rev, data } of world.rows<{ did: string; rev: string; data: Uint8Array }>(
@@ -91,7 +100,7 @@ export class Watch {
 
   /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
   get isAtRest(): boolean {
-    if (this.#unnumbered.size > 0) return false
+    if (this.#unnumbered.size > 0 || this.#misnamed().length > 0) return false
     if (this.world.disk !== null) this.newest = this.head = this.#headInDatabase()
     const living = this.#living()
     const { pair } = this.world
@@ -110,6 +119,8 @@ export class Watch {
 
   get unrest(): string {
     if (this.#unnumbered.size > 0) return `${this.#unnumbered.size} committed events have no number`
+    const [misnamed] = this.#misnamed()
+    if (misnamed !== undefined) return misnamed
     return `steps are not done: ${JSON.stringify(this.world.rows('SELECT kind, tries, last_error FROM step'))}`
   }
 
@@ -212,6 +223,10 @@ export class Watch {
 
   /** Take an event as the last one of its repository. Its number is null if it has been looked at before. */
   #chain(seq: number | null, type: string, frame: Uint8Array): void {
+    if (type === 'identity') {
+      const { did, handle } = decode(decodeFirst(frame).rest) as unknown as IdentityBody
+      this.#named.set(did, handle)
+    }
     if (type === 'account') this.#noteActivity(decode(decodeFirst(frame).rest) as unknown as AccountBody)
     if (type !== 'commit' && type !== 'sync') return
     const body = decode(decodeFirst(frame).rest) as unknown as CommitBody & { did: string }
@@ -222,6 +237,15 @@ export class Watch {
     if (type === 'commit') this.#chains.set(body.repo, { rev: body.rev, data: dataOf(body) })
     // The tree is whatever it says.
     else this.#chains.set(body.did, { rev: body.rev, data: null })
+  }
+
+  /** The directory names one account for a handle, or none. */
+  #added(did: string, handle: Handle | null): void {
+    const { world } = this
+    world.note('directory', `says that ${this.#nameOf(did)} is ${handle}`)
+    const named = handle === null ? [] : world.directory!.named(handle)
+    if (named.length > 1)
+      world.fail(`the directory says ${handle} of ${named.map((one) => this.#nameOf(one)).join(' and ')}`)
   }
 
   #noteActivity({ did, active }: AccountBody): void {
@@ -305,6 +329,7 @@ export class Watch {
     for (const row of rows) this.#unnumbered.set(row.id, unnumberedOf(row.id, row))
     this.#chains.clear()
     this.#inactive.clear()
+    this.#named.clear()
     for (const { event_type: type, frame } of world.rows<{ event_type: string; frame: Uint8Array }>(
       'SELECT event_type, frame FROM repo_seq ORDER BY seq',
     ))
@@ -391,6 +416,33 @@ export class Watch {
     }
   }
 
+  /** Accounts that have another handle than the directory says. */
+  #misnamed(): string[] {
+    const { directory, holders } = this.world
+    if (directory === null) return []
+    return holders.flatMap(({ name, did }) => {
+      const handle = this.#handleOf(did)
+      const named = directory.handleOf(did)
+      return handle === named ? [] : `${name} has the handle ${handle}, and the directory says ${named}`
+    })
+  }
+
+  #handleOf(did: string): string | null {
+    const [account] = this.world.rows<{ handle: string | null }>('SELECT handle FROM account WHERE did = ?1', did)
+    return account!.handle
+  }
+
+  #requireHandle(holder: { name: string; did: string }): void {
+    const { world } = this
+    const { now } = world.timeline
+    const handle = this.#handleOf(holder.did)
+    if (!this.ledger.handleOf(holder).mayBe(String(handle), now, now))
+      world.fail(`${holder.name} has the handle ${handle} at the end, and a client was told something else`)
+    const told = this.#named.get(holder.did)
+    if (told !== undefined && told !== handle)
+      world.fail(`${holder.name} has the handle ${handle} at the end, and the last event says ${told}`)
+  }
+
   /** The account is as clients were told, and as the last event says. */
   #requireActivity(name: string, did: string): void {
     const { world } = this
@@ -437,6 +489,7 @@ export class Watch {
         world.fail(`the tree of ${name} is not that of its records`)
       if (!verifyCommit(parseCommit(repo!.commit_block), key)) world.fail(`the head of ${name} does not verify`)
       this.#requireActivity(name, did)
+      if (world.directory !== null) this.#requireHandle({ name, did })
       // What a failover has changed for an account that is not active is announced once it is.
       if (this.#chains.get(did)!.rev !== repo!.rev && !this.#inactive.has(did))
         world.fail(`the head of ${name} is ${repo!.rev}, and its last event ${this.#chains.get(did)!.rev}`)

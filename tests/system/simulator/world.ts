@@ -14,9 +14,12 @@ import { migrations } from '../../../src/platform/database/embedded-migrations.t
 import { statementsIn } from '../../../src/platform/database/migrations.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { createLog } from '../../../src/platform/running/log.ts'
+import { wireTime } from '../../../src/protocol/identifiers.ts'
 import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
+import type { AuditEntry, LogOperation } from '../../../src/protocol/plc.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { Client, type Holder } from './clients.ts'
+import { SimulatedDirectory } from './directory.ts'
 import { Disk } from './disk.ts'
 import { faultsOf, longestOutage } from './faults.ts'
 import { poolOn, type PoolOptions, type Wire } from './postgres-driver.ts'
@@ -37,6 +40,8 @@ export const HEADERS = { host: 'localhost:2583', 'content-type': 'application/js
 const START_MILLIS = 30_000
 const LOOK_MILLIS = 5
 const REST_MILLIS = 120_000
+/** By then, what was left at the directory is swept up. */
+const SWEPT_MILLIS = 1_300_000
 /** By then, others have what a dead node was at work on. */
 const TAKEN_OVER_MILLIS = 45_000
 const LONG_SHARE = 1 / 16
@@ -315,6 +320,8 @@ export class World {
   /** Of servers on SQLite, in the order of nodes. */
   readonly disks: readonly Disk[]
   readonly pair: Pair | null
+  /** Null if servers have the one inside of them. */
+  readonly directory: SimulatedDirectory | null
   readonly wires = new Map<Actor, Wire>()
   readonly nodes: Node[]
   readonly clients: Client[]
@@ -359,6 +366,7 @@ export class World {
     this.timeline.lots = mood?.lots ?? this.timeline.lots
     this.server.stallShare = mood?.stallShare ?? 0
     this.millis = this.pair !== null ? PAIR_MILLIS : this.isLong ? LONG_MILLIS : (mood?.millis ?? options.millis)
+    this.directory = mood?.renameShare === undefined ? null : new SimulatedDirectory(this.timeline, this.#registered())
     this.watch = new Watch(this)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
@@ -378,6 +386,18 @@ export class World {
     }
     this.disks.forEach((disk, i) => (disk.onCut = () => this.cutPower(this.nodes[i]!)))
     held.connect = ((options: PoolOptions) => poolOn(this.wires.get(this.timeline.current)!, options)) as never
+  }
+
+  /** The logs of accounts that were there before. */
+  #registered(): AuditEntry[] {
+    return this.rows<{ did: string; cid: string; operation: string; createdAt: number }>(
+      'SELECT did, cid, operation, created_at AS createdAt FROM plc_operation ORDER BY seq',
+    ).map(({ operation, createdAt, ...entry }) => ({
+      ...entry,
+      operation: JSON.parse(operation) as LogOperation,
+      nullified: false,
+      createdAt: wireTime(createdAt),
+    }))
   }
 
   /** The disk that counts: of the only server on SQLite, or of the machine that serves. Null on PostgreSQL. */
@@ -455,6 +475,7 @@ export class World {
       log: createLog({ format: 'json', level: 'info', now: wallMillis, write }),
       sharesDatabase: this.disk === null ? true : undefined,
       isLocked: true,
+      plc: this.directory?.clientOf(node.actor),
       stopGraceMillis: this.options.mood?.graceMillis,
       mailer: {
         check: async () => null,
@@ -533,8 +554,9 @@ export class World {
       this.clients.every(({ isDone }) => isDone) &&
       this.watch.isAtRest &&
       this.relay.hasAll
-    if (!this.#until(isAtRest, REST_MILLIS))
-      this.fail(`after ${REST_MILLIS / 1000} seconds without faults, ${this.#unrest()}`)
+    const restMillis = this.directory === null ? REST_MILLIS : SWEPT_MILLIS
+    if (!this.#until(isAtRest, restMillis))
+      this.fail(`after ${restMillis / 1000} seconds without faults, ${this.#unrest()}`)
     if (this.failure === null) this.watch.finish()
     return this.#outcome(startedAt)
   }
