@@ -106,6 +106,26 @@ test('an archive for which the disk has no room is not begun and stays due, and 
   expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 0 })
 })
 
+test('after the clock was ahead, archives are made and kept as before', async () => {
+  const gwen = await createAccount(pds, 'gwen')
+  await pds.lose('archive_schedule')
+  await pds.plant('archive_schedule', [
+    { did: gwen.did, every: 'weekly', due_at: pds.clock.now() + 8 * 24 * 3600 * 1000 },
+  ])
+  mkdirSync(own(gwen.did))
+  for (const day of ['01', '02']) writeFileSync(join(own(gwen.did), `2999-01-${day}T000000Z.zip`), 'of the future')
+  expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 0 })
+  expect(readdirSync(own(gwen.did)).toSorted()).toEqual([
+    new Date(pds.clock.now()).toISOString().slice(0, 19).replaceAll(':', '') + 'Z.zip',
+    '2999-01-02T000000Z.zip',
+  ])
+  expect(await make()).toEqual({ made: 0, failed: 0, withoutRoom: 0 })
+  pds.clock.advance({ secs: 7 * 24 * 3600 })
+  expect(await make()).toEqual({ made: 1, failed: 0, withoutRoom: 0 })
+  expect(readdirSync(own(gwen.did)).some((name) => name.startsWith('2999'))).toBe(false)
+  await pds.lose('archive_schedule', { did: gwen.did })
+})
+
 test('what a process that was killed has left of an archive goes with the next one', async () => {
   const carol = await createAccount(pds, 'carol')
   mkdirSync(own(carol.did))

@@ -1,8 +1,11 @@
 /** The SQL of the table `archive_schedule`: which accounts get an archive regularly, and when the next is due. */
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export type Frequency = 'weekly' | 'monthly'
+
+export const periodMillis: Readonly<Record<Frequency, Millis>> = { weekly: 7 * DAY_MILLIS, monthly: 30 * DAY_MILLIS }
 
 export interface ArchiveSchedule {
   did: Did
@@ -22,7 +25,10 @@ export const putSchedule = (tx: Tx, { did, every, dueAt }: ArchiveSchedule): Pro
 export const deleteSchedule = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM archive_schedule WHERE did = ${did}`)
 
-/** A page of what is due, the oldest first, after `after`. */
+/**
+ * A page of what is due, the oldest first, after `after`. What is due in more than its period was written before the
+ * clock was set back.
+ */
 export const dueSchedules = (
   reader: Reader,
   now: Millis,
@@ -31,7 +37,8 @@ export const dueSchedules = (
 ): Promise<ArchiveSchedule[]> =>
   reader.all(sql`
     SELECT did, every, due_at AS "dueAt" FROM archive_schedule
-    WHERE due_at <= ${now} AND (due_at, did) > (${after?.dueAt ?? -1}, ${after?.did ?? ''})
+    WHERE (due_at <= ${now} OR due_at > ${now + periodMillis.monthly} OR (every = 'weekly' AND due_at > ${now + periodMillis.weekly}))
+      AND (due_at, did) > (${after?.dueAt ?? -1}, ${after?.did ?? ''})
     ORDER BY due_at, did LIMIT ${limit}`)
 
 /** Replace the time of a schedule unless it was changed meanwhile. Returns 0 if it was. */

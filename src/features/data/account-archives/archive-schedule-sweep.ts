@@ -3,9 +3,9 @@ import { HOUR_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
-import { advanceSchedule, dueSchedules, type ArchiveSchedule } from './archive-schedule-store.ts'
+import { advanceSchedule, dueSchedules, periodMillis, type ArchiveSchedule } from './archive-schedule-store.ts'
 import { NoRoomForArchive } from './archive-pieces.ts'
-import { deleteKeptArchives, keepArchive, periodMillis } from './kept-archives.ts'
+import { deleteKeptArchives, keepArchive } from './kept-archives.ts'
 
 const PAGE = 100
 

@@ -4,18 +4,15 @@
  */
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DAY_MILLIS } from '../../../base/durations.ts'
 import { CHECKED_BYTES } from '../../../platform/files/free-space.ts'
 import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import type { Context } from '../../../platform/context.ts'
-import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { archivePieces, requireRoom } from './archive-pieces.ts'
 import { closeContents, collect, type Contents } from './archive-contents.ts'
 import { deleteSchedule, findSchedule, putSchedule, type Frequency } from './archive-schedule-store.ts'
-
-export const periodMillis: Readonly<Record<Frequency, Millis>> = { weekly: 7 * DAY_MILLIS, monthly: 30 * DAY_MILLIS }
 
 const archiveFile = /^\d{4}-\d\d-\d\dT\d{6}Z\.zip$/
 const PART = '.part'
@@ -43,7 +40,8 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   const { archives } = ctx.config
   const own = folderOf(folder, did)
   const made = ctx.clock.now()
-  const path = join(own, `${wireTime(made).slice(0, 19).replaceAll(':', '')}Z.zip`)
+  const newest = `${wireTime(made).slice(0, 19).replaceAll(':', '')}Z.zip`
+  const path = join(own, newest)
   const pause = async () => stopping.throwIfAborted()
   // The files of the archive wait in the data folder.
   await requireRoom(ctx.config.dataDir, 0)
@@ -72,8 +70,11 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
     closeContents(contents)
     await rm(path + PART, { force: true })
   }
-  const names = await namesIn(own)
-  for (const name of names.slice(archives.keep)) await rm(join(own, name), { force: true })
+  // One that is named later was made while the clock was ahead, and counts as older than all others.
+  const others = (await namesIn(own))
+    .filter((name) => name !== newest)
+    .toSorted((one, other) => Number(one > newest) - Number(other > newest))
+  for (const name of others.slice(archives.keep - 1)) await rm(join(own, name), { force: true })
   return size
 }
 
