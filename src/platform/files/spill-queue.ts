@@ -9,6 +9,7 @@
  */
 import { closeSync, readSync } from 'node:fs'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
+import { RoomForCommits } from './free-space.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
 /** Memory per queue; further bytes go to the file. */
@@ -36,6 +37,8 @@ export class SpillRoom {
   #held = 0
   #filed = 0
   readonly #queues = new Set<SpillQueue>()
+  /** By the folder of the files. */
+  readonly #disks = new Map<string, RoomForCommits>()
 
   constructor(
     readonly max: { memoryBytes: number; fileBytes: number },
@@ -67,10 +70,12 @@ export class SpillRoom {
 
   /**
    * Reserve file space. If necessary, disconnects idle readers of other queues, and then those whose owner has more of
-   * the space than the owner of this one. Throws if that is not enough.
+   * the space than the owner of this one. Throws if that is not enough, or the disk has only its reserve left.
    */
   file(bytes: number, by: SpillQueue): void {
-    const isFull = () => this.#filed + bytes > this.max.fileBytes
+    const disk = this.#disks.getOrInsertComputed(by.dir, () => new RoomForCommits(by.dir))
+    disk.isLeft(bytes)
+    const isFull = () => this.#filed + bytes > this.max.fileBytes || !disk.isLeft()
     for (const queue of this.#queues) {
       if (!isFull()) break
       if (queue !== by) queue.giveUpIdle(this.idleMillis)
@@ -78,7 +83,11 @@ export class SpillRoom {
     while (isFull()) {
       const other = this.#oldestOfLargest(by.owner)
       if (other === null)
-        throw new Error(`the queues of slow readers have filled their ${this.max.fileBytes} bytes of file space`)
+        throw new Error(
+          disk.isLeft()
+            ? `the queues of slow readers have filled their ${this.max.fileBytes} bytes of file space`
+            : 'the queues of slow readers have filled the disk but for its reserve',
+        )
       other.giveUp('others need the space')
     }
     this.#filed += bytes
@@ -157,6 +166,10 @@ export class SpillQueue {
   constructor(options: SpillOptions) {
     this.#options = options
     this.owner = options.owner ?? ''
+  }
+
+  get dir(): string {
+    return this.#options.dir
   }
 
   /** File space that it has reserved. */

@@ -1,12 +1,13 @@
 /** Health tells when nothing can be written, and when it can be again. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { folderFault } from '../../../src/features/operations/server-info/health.ts'
 import { SOFTWARE } from '../../../src/base/version.ts'
 import { createAccount } from '../../support/clients/account.ts'
-import { request } from '../../support/clients/http.ts'
+import { bearer, request } from '../../support/clients/http.ts'
 import { leastCost } from '../../support/least-cost.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, startProgram } from '../../support/servers/program.ts'
@@ -15,6 +16,7 @@ import { until } from '../../support/until.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
 setDefaultTimeout(60_000)
+const MIB = 1024 ** 2
 
 let folder: string
 beforeAll(() => {
@@ -134,6 +136,59 @@ test('a disk that is really full, with the log on it: requests are told so, and 
     expect([(await write('x'.repeat(10_000))).status, (await upload()).status]).toEqual([200, 200])
     await until(() => readFileSync(join(root, 'data.log'), 'utf8').includes('service has recovered'))
   } finally {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+})
+
+test('what clients do not take of repositories and archives leaves room for commits', async () => {
+  const disk = join(folder, 'disk of strangers')
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const child = Bun.spawn([...withSmallDisk(disk, 240 * MIB), ...PROGRAM, 'dev'], {
+    cwd: folder,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      SERVICE_PORT: String(port),
+      SERVICE_DATA_DIR: join(disk, 'data'),
+      SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_LOG_LEVEL: 'error',
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const sockets: Socket[] = []
+  try {
+    await until(() =>
+      health(url).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    )
+    const account = await createAccount({ url }, 'carol')
+    const write = (text: string) =>
+      account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } },
+      })
+    for (let i = 0; i < 200; i++) expect((await write('x'.repeat(100_000))).status).toBe(200)
+    for (let i = 0; i < 32; i++) {
+      const socket = connect({ host: 'localhost', port }).pause()
+      socket.on('error', () => undefined)
+      socket.write(`GET /xrpc/com.atproto.sync.getRepo?did=${account.did} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      sockets.push(socket)
+    }
+    const exports = async (state: string) => {
+      const text = await (await fetch(`${url}/metrics`)).text()
+      return Number(new RegExp(`^repo_exports_${state}(?:\\{.*\\})? (\\d+)$`, 'm').exec(text)![1])
+    }
+    await until(async () => (await exports('running')) > 0)
+    await until(async () => (await exports('running')) + (await exports('waiting')) === 0)
+    expect(await exports('straggling')).toBeGreaterThan(0)
+    expect(diskOf(child.pid, disk).freeBytes).toBeWithin(96 * MIB, 144 * MIB)
+    for (let i = 0; i < 20; i++) expect((await write('x'.repeat(10_000))).status).toBe(200)
+    const archive = await request(`${url}/v1/account/archive`, { headers: bearer(account.accessJwt) })
+    expect(archive).toMatchObject({ status: 503, body: { error: { message: expect.stringContaining('no room') } } })
+  } finally {
+    for (const socket of sockets) socket.destroy()
     child.kill('SIGKILL')
     await child.exited
   }

@@ -4,6 +4,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
+import { RoomForCommits } from '../../../platform/files/free-space.ts'
 import { Spool } from '../../../platform/files/spool.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
@@ -30,17 +31,28 @@ export interface CollectedFile {
   sha256: string
 }
 
+export class NoRoomForArchive extends Error {
+  constructor(folder: string) {
+    super(`${folder} has no room for the archive: free some space`)
+  }
+}
+
 /** Files that wait for their turn in the archive. */
 export class CollectedFiles {
   readonly list: CollectedFile[] = []
   readonly #spool: Spool
+  readonly #disk: RoomForCommits
 
   /** A temporary file is created in `dir`. */
   constructor(dir: string) {
     this.#spool = new Spool(dir)
+    this.#disk = new RoomForCommits(dir)
   }
 
-  /** `pause` is called after each piece. It throws if the client has left. */
+  /**
+   * `pause` is called after each piece. It throws if the client has left. Throws `NoRoomForArchive` rather than use the
+   * reserve of the disk.
+   */
   async add(
     name: string,
     content: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
@@ -53,6 +65,7 @@ export class CollectedFiles {
       const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece
       hasher.update(bytes)
       checksum = crc32(bytes, checksum)
+      if (!this.#disk.isLeft(bytes.byteLength)) throw new NoRoomForArchive(this.#disk.folder)
       this.#spool.append(bytes)
       await pause()
     }

@@ -12,7 +12,7 @@ import { csvRow, BYTE_ORDER_MARK } from '../../../protocol/csv.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { blobStorage, type StoredBlob } from '../blobs/blobs.ts'
-import { CollectedFiles, jsonText, type Contents } from './archive-contents.ts'
+import { CollectedFiles, jsonText, NoRoomForArchive, type Contents } from './archive-contents.ts'
 import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames } from './archive-names.ts'
 
 interface Making {
@@ -68,12 +68,6 @@ export async function* archivePieces(ctx: Context, contents: Contents, making: M
     writer.close()
     late.close()
     list.close()
-  }
-}
-
-export class NoRoomForArchive extends Error {
-  constructor(folder: string) {
-    super(`${folder} has no room for the archive: free some space`)
   }
 }
 

@@ -4,7 +4,7 @@ import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
 import { advanceSchedule, dueSchedules, periodMillis, type ArchiveSchedule } from './archive-schedule-store.ts'
-import { NoRoomForArchive } from './archive-pieces.ts'
+import { NoRoomForArchive } from './archive-contents.ts'
 import { deleteKeptArchives, keepArchive } from './kept-archives.ts'
 
 const PAGE = 100

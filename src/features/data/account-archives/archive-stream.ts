@@ -16,8 +16,8 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
 import { StreamPlaces, type StreamBounds, type StreamPlace } from '../../../platform/running/stream-places.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { closeContents, collect, type Contents } from './archive-contents.ts'
-import { archivePieces, NoRoomForArchive, requireRoomToReceive } from './archive-pieces.ts'
+import { closeContents, collect, NoRoomForArchive, type Contents } from './archive-contents.ts'
+import { archivePieces, requireRoomToReceive } from './archive-pieces.ts'
 
 /** Collecting an account reads all of it. More at a time would not be faster, and take more of the disk. */
 const archiveBounds: StreamBounds = {
@@ -64,7 +64,7 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
     contents = await ctx.db.snapshot((reader) => collect(ctx, reader, did, nextTurn))
   } catch (error) {
     place.leave()
-    throw error
+    throw inWords(error)
   }
   try {
     await requireRoomToReceive(ctx, contents)
@@ -77,7 +77,7 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
   } catch (error) {
     closeContents(contents)
     place.leave()
-    throw error instanceof NoRoomForArchive ? serviceUnavailable('The server has no room to make this archive') : error
+    throw inWords(error)
   }
   const made = ctx.clock.now()
   const name = (contents.account.handle ?? did).replaceAll(/[^a-z0-9.-]/gi, '-')
@@ -91,6 +91,9 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
   place.leave()
   return new Response(null, { headers })
 }
+
+const inWords = (error: unknown): unknown =>
+  error instanceof NoRoomForArchive ? serviceUnavailable('The server has no room to make this archive') : error
 
 /**
  * The archive as a stream, which gives everything back when it ends, or when its client is gone or too slow. It ends
