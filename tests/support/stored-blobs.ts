@@ -1,5 +1,5 @@
 /** The blobs that a server has stored, seen behind its back: files in its folder, or objects in its bucket. */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestPds } from './servers/pds.ts'
 import { OTHER_NODE } from './turns.ts'
@@ -55,9 +55,20 @@ export class Stored {
 
   /** Files of uploads that have not ended. */
   incoming(): string[] {
+    return this.#incoming().flatMap((folder) => readdirSync(folder))
+  }
+
+  /** Bytes of these files. */
+  incomingBytes(): number {
+    return this.#incoming()
+      .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
+      .reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0)
+  }
+
+  #incoming(): string[] {
     return [this.pds.dataDir, join(this.pds.dataDir, OTHER_NODE)]
       .map((folder) => join(folder, 'blobs', '.incoming'))
-      .flatMap((folder) => (existsSync(folder) ? readdirSync(folder) : []))
+      .filter((folder) => existsSync(folder))
   }
 
   /** Let removals happen that wait, as they do in a bucket, and be forgotten. */

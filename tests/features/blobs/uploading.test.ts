@@ -197,3 +197,27 @@ test('an upload whose row cannot be written leaves no file, unless somebody else
   await db.run(allow)
   expect(await alice.upload(bytes)).toMatchObject({ size: 700 })
 })
+
+test('what an account is sending is bounded, however many uploads it has begun', async () => {
+  const { port } = new URL(pds.url)
+  const kate = await Uploader.join(pds, 'kate')
+  const head = `POST /xrpc/com.atproto.repo.uploadBlob HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${kate.token}\r\nContent-Type: image/png\r\nContent-Length: ${MAX_BLOB}\r\n\r\n`
+  const sockets = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      Bun.connect({ hostname: 'localhost', port: Number(port), socket: { data: () => undefined } }),
+    ),
+  )
+  for (const socket of sockets) {
+    socket.write(head)
+    socket.write(new Uint8Array(MAX_BLOB - 1))
+  }
+  await until(() => stored.incomingBytes() === 20 * (MAX_BLOB - 1))
+  expect((await kate.post(randomBytes(10))).status).toBe(200)
+  const refused = await kate.post(randomBytes(MAX_BLOB))
+  expect(refused).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
+  expect(refused.headers.get('retry-after')).toBe('10')
+  expect((await alice.post(randomBytes(1000))).status).toBe(200)
+  for (const socket of sockets) socket.end()
+  await until(() => incoming().length === 0)
+  expect((await kate.post(randomBytes(MAX_BLOB))).status).toBe(200)
+})

@@ -141,7 +141,7 @@ test('a disk that is really full, with the log on it: requests are told so, and 
   }
 })
 
-test('what clients do not take of repositories and archives leaves room for commits', async () => {
+test('what clients do not take of repositories and archives, and what they upload, leaves room for commits', async () => {
   const disk = join(folder, 'disk of strangers')
   const port = await freePort()
   const url = `http://localhost:${port}`
@@ -185,6 +185,12 @@ test('what clients do not take of repositories and archives leaves room for comm
     expect(await exports('straggling')).toBeGreaterThan(0)
     expect(diskOf(child.pid, disk).freeBytes).toBeWithin(96 * MIB, 144 * MIB)
     for (let i = 0; i < 20; i++) expect((await write('x'.repeat(10_000))).status).toBe(200)
+    const answer = await account.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      body: new Uint8Array(20 * MIB),
+      headers: BYTES,
+    })
+    expect(answer).toMatchObject({ status: 503, body: { message: expect.stringContaining('no room') } })
     const archive = await request(`${url}/v1/account/archive`, { headers: bearer(account.accessJwt) })
     expect(archive).toMatchObject({ status: 503, body: { error: { message: expect.stringContaining('no room') } } })
   } finally {

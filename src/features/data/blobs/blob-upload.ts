@@ -16,6 +16,7 @@ import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store
 import { mimeTypeOf } from './mime-type.ts'
 import { blobStorage } from './open-storage.ts'
 
+import { UnfinishedUpload } from './unfinished-uploads.ts'
 /** Checks of an upload beyond the bounds of its account. */
 interface Admission {
   /** Quarantine what the hook refuses instead of failing: a refused blob must not stop a whole move. */
@@ -29,8 +30,8 @@ interface Admission {
 /**
  * Receive a blob, and make it part of the account.
  *
- * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves
- * nothing.
+ * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account, and with
+ * `ServiceUnavailable` if the account is sending too many bytes at a time. A broken upload leaves nothing.
  */
 export async function uploadBlob(
   ctx: Context,
@@ -38,9 +39,9 @@ export async function uploadBlob(
   body: RequestBody,
   { permit, record }: Admission,
 ): Promise<BlobRow> {
-  const { maxBlobSize } = ctx.config.blobs
   if (body.length !== null) await admitLength(ctx, did, body.length)
-  await using incoming = await blobStorage(ctx).receive(body.stream(maxBlobSize))
+  using unfinished = new UnfinishedUpload(ctx, did)
+  await using incoming = await blobStorage(ctx).receive(unfinished.counted(body.stream(ctx.config.blobs.maxBlobSize)))
   // Awaited here: what was received is deleted when this function returns.
   return await keepUpload(ctx, did, incoming, body.contentType, { permit, record })
 }
