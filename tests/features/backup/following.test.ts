@@ -232,6 +232,36 @@ test('a machine that is lost before the chain that it has begun has a base loses
   expect(await notes(other.config, alice)).toEqual(['kept'])
 })
 
+test('under async, a copy is not up to date while the machine that serves goes on in a chain that has no base', async () => {
+  await using bucket = await startBucket()
+  const continuous = `s3://${bucket.mirror.bucket}/backup`
+  const backup = { continuous, continuousLagMs: 100, takeoverSecs: 3 } as const
+  const blobMirror = { ...bucket.mirror, bucket: null }
+  await using pds = await startPdsOnFile({ backup, blobMirror })
+  const alice = await createAccount(pds, 'alice')
+  const bases = () => bucket.keys().filter((key) => key.includes('/base-')).length
+  await until(() => bases() === 1)
+  const following = (await machine(backup, blobMirror)).begin()
+  const stopping = new AbortController()
+  const done = following.run(stopping.signal)
+  const isUpToDate = () => following.state.fault === null && (following.state.behindMillis ?? Infinity) < 2000
+  await until(isUpToDate)
+
+  const { dataDir } = pds.ctx.config
+  await pds.stop()
+  rmSync(join(dataDir, 'continuous'), { recursive: true })
+  const base = hold(bucket, '/base-')
+  await pds.restart()
+  await post(alice, 'unseen')
+  await until(base.isThere)
+  await until(() => following.state.behindMillis === null)
+  expect([following.state.fault, bases()]).toEqual([expect.stringContaining('has begun a new chain'), 1])
+  await base.deliver()
+  await until(isUpToDate)
+  stopping.abort()
+  expect(await done).toBeNull()
+})
+
 test('segments that are stored while one before them is not count for nothing, and the chain goes on without them', async () => {
   await using server = await keptInBucket()
   const { bucket, backup, blobMirror, pds, alice } = server

@@ -50,6 +50,7 @@ const RETRY_MILLIS = 1000
 const LOOK_MILLIS = 10_000
 /** The lease is looked at this many times while it is valid. */
 const LOOKS = 5
+const LEFT_BEHIND = 'the other machine has begun a new chain, of which there is no complete copy yet'
 
 interface Copy {
   chain: string
@@ -135,6 +136,11 @@ export class Following {
   #lookedAt = -Infinity
   /** When the copy was last known to have everything at the destination. */
   #completeAt: number | null = null
+  /**
+   * Under `async`, whether the machine that serves has begun another chain. All that it commits is sent there, and no
+   * machine can follow that chain before it has a base.
+   */
+  #isLeftBehind = false
   /** The name of the machine that serves. */
   #serving: string | null = null
   #fault: string | null = null
@@ -154,7 +160,7 @@ export class Following {
     return {
       behindMillis: this.#completeAt === null ? null : Math.round(clock.monotonic() - this.#completeAt),
       at: this.#copy?.built.at ?? null,
-      fault: this.#fault,
+      fault: this.#fault ?? (this.#isLeftBehind ? LEFT_BEHIND : null),
     }
   }
 
@@ -238,7 +244,8 @@ export class Following {
     const askedAt = clock.monotonic()
     const { takeoverSecs } = config.backup
     const everyMillis = takeoverSecs === 0 ? LOOK_MILLIS : (takeoverSecs * 1000) / LOOKS
-    if (!isAsked && completeAt === null && askedAt - this.#lookedAt < everyMillis) return null
+    const isWaiting = completeAt === null || this.#isLeftBehind
+    if (!isAsked && isWaiting && askedAt - this.#lookedAt < everyMillis) return null
     this.#lookedAt = askedAt
     const lease = await this.#readLease()
     if (lease === null) return isAsked ? { lease } : null
@@ -252,7 +259,9 @@ export class Following {
       throw new OperatorError('the other machine has begun a new chain')
     }
     if (!(await this.#hasThrough(lease.record.through ?? 0))) return null
-    if (completeAt !== null) this.#noteComplete(completeAt)
+    this.#isLeftBehind = lease.record.begins !== undefined && lease.record.promise !== 'sync'
+    if (this.#isLeftBehind) this.#noteIncomplete()
+    else if (completeAt !== null) this.#noteComplete(completeAt)
     if (isAsked || isBegun) return { lease }
     if (!hasRunOut || takeoverSecs === 0) return null
     if (copy.built.promise === 'sync' && lease.record.promise !== 'async') return { lease }
@@ -273,10 +282,15 @@ export class Following {
     this.ctx.reading?.begin(this.#path)
   }
 
-  #drop(): void {
-    this.#copy = null
+  #noteIncomplete(): void {
     this.#completeAt = null
     this.ctx.reading?.end()
+  }
+
+  #drop(): void {
+    this.#copy = null
+    this.#isLeftBehind = false
+    this.#noteIncomplete()
   }
 
   /**
