@@ -24,6 +24,7 @@ import { findReservedKey } from '../../../src/features/identity/reserved-keys/re
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
 import { ADMIN_TOKEN, MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
@@ -271,6 +272,32 @@ test('a backup that fails leaves nothing behind that takes room', async () => {
     '.backup-of-another-process.db',
   ])
   rmSync(others)
+})
+
+test('a backup leaves the server some room on its disk, or is refused', async () => {
+  const [from, to, disk] = [folder('of the small disk'), folder('without room'), folder('small disk')]
+  expect((await holdfast(pds.dataDir, ['backup', from])).code).toBe(0)
+  const script = `"$@" restore "$FROM" --dev && head -c 20000000 /dev/zero > "$DISK/other" && exec "$@" backup "$TO" --dev`
+  const program = Bun.spawn([...withSmallDisk(disk, 140 * 1024 ** 2), 'sh', '-c', script, 'sh', ...PROGRAM], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: scratch,
+      FROM: from,
+      TO: to,
+      DISK: disk,
+      SERVICE_DATA_DIR: disk,
+      SERVICE_PUBLIC_URL: pds.url,
+      SERVICE_PORT: '1',
+      SERVICE_LOG_LEVEL: 'error',
+    },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  expect([await new Response(program.stderr).text(), await program.exited]).toEqual([
+    expect.stringContaining('has no room for a copy of the database'),
+    1,
+  ])
+  expect(allFiles(to).filter((path) => path.includes('snapshots'))).toEqual([])
 })
 
 test('backups that begin at the same time do not mix', async () => {

@@ -15,6 +15,7 @@ import { Database } from 'bun:sqlite'
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX, makeDataDirectory } from '../../../platform/files/data-directory.ts'
+import { COMMIT_BYTES, NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
 import { requireDatabase } from '../../../platform/database/open-database.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
@@ -23,7 +24,7 @@ import { systemClock } from '../../../platform/running/clock.ts'
 import { DamagedOnTheWay, openStorageOf, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
-import { copyInstant } from './instant-copy.ts'
+import { copyInstant, noRoom } from './instant-copy.ts'
 import { sealOf, type Seal } from './sealing.ts'
 import {
   beginSnapshot,
@@ -134,7 +135,7 @@ interface Parts {
 
 async function writeSnapshot(config: Config, archive: Archive, { begun, seal, copy, database, now, log }: Parts) {
   const { snapshot, mark } = begun
-  await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
+  await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(copied(copy, config.dataDir)))
   const keyFile = masterKeyFile(config.dataDir)
   if (config.signingKeyMasterKey === null && existsSync(keyFile))
     await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
@@ -161,6 +162,15 @@ async function writeSnapshot(config: Config, archive: Archive, { begun, seal, co
   await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
   await archive.delete(mark)
   return blobs
+}
+
+/** The copy of the database, while there is room: on its way to a bucket it is stored on this disk once more. */
+async function* copied(copy: string, dataDir: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* whileRoom(Bun.file(copy).stream(), dataDir, COMMIT_BYTES)
+  } catch (error) {
+    throw error instanceof NoRoom ? noRoom(dataDir) : error
+  }
 }
 
 /** Delete a snapshot, its manifest first: if the deletion is interrupted, the rest must not look complete. */

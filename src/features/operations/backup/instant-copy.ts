@@ -7,6 +7,7 @@
  * until it ends.
  */
 import { Database as SqliteFile } from 'bun:sqlite'
+import { dirname } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { tablesOf } from '../../../platform/database/catalog.ts'
 import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
@@ -16,10 +17,11 @@ import { migrations } from '../../../platform/database/embedded-migrations.ts'
 import { appliedNumbers, hasHistory, isCopyMarked, migrate } from '../../../platform/database/migrations.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { existingSqlitePath } from '../../../platform/database/sqlite.ts'
+import { COMMIT_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { copyTables, SourceFault } from './table-copy.ts'
 
-/** Throws `OperatorError` if there is no database of a server, or it cannot be read to the end. */
+/** Throws `OperatorError` if there is no database of a server, it cannot be read to the end, or there is no room. */
 export async function copyInstant(databaseUrl: string, target: string, now: Millis): Promise<void> {
   if (!isPostgresUrl(databaseUrl)) return copyFile(existingSqlitePath(databaseUrl), target)
   const source = await openDatabase({ databaseUrl, access: 'onlooker' })
@@ -32,9 +34,20 @@ export async function copyInstant(databaseUrl: string, target: string, now: Mill
   }
 }
 
-function copyFile(source: string, target: string): void {
+export const noRoom = (folder: string): OperatorError =>
+  new OperatorError(`${folder} has no room for a copy of the database: free some space`)
+
+async function copyFile(source: string, target: string): Promise<void> {
   const reader = new SqliteFile(source, { readonly: true })
   try {
+    const { bytes } = reader
+      .query<{ bytes: number }, []>(
+        `SELECT (page_count - freelist_count) * page_size AS bytes
+        FROM pragma_page_count, pragma_freelist_count, pragma_page_size`,
+      )
+      .get()!
+    const folder = dirname(target)
+    if (!(await hasRoomFor(folder, bytes, COMMIT_BYTES))) throw noRoom(folder)
     reader.run(`VACUUM INTO '${target.replaceAll("'", "''")}'`)
   } finally {
     reader.close()
