@@ -637,6 +637,38 @@ test('with the promise of sync, an upload is acknowledged once the mirror has it
   expect((await upload('another blob')).status).toBe(200)
 })
 
+test('with the promise of sync, the mirror has the copy of an upload that came while it deleted an earlier one', async () => {
+  await using bucket = await startBucket()
+  await using pds = await start(newFolder(), { continuousPromise: 'sync' }, { blobMirror: bucket.mirror })
+  const alice = await createAccount(pds, 'alice')
+  const upload = (text: string) =>
+    request(`${pds.url}/xrpc/com.atproto.repo.uploadBlob`, {
+      method: 'POST',
+      body: text,
+      headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' },
+    })
+  await upload('one that stays')
+  const { $link: cid } = (await upload('comes back')).body.blob.ref
+  await pds.lose('blob', { cid })
+  await pds.runSweep('blob-mirror')
+  const { promise: held, resolve: hold } = Promise.withResolvers<() => void>()
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'DELETE' || !key.endsWith(cid)) return false
+    hold(() => bucket.pass(incoming, response))
+    return true
+  }
+  const pass = pds.runSweep('blob-mirror')
+  const release = await held
+  let isUploaded = false
+  const uploaded = upload('comes back').finally(() => (isUploaded = true))
+  await until(() => isUploaded || readdirSync(join(pds.dataDir, 'blobs', '.incoming')).length === 1)
+  await upload('one that comes meanwhile')
+  release()
+  expect(await pass).toMatchObject({ deleted: 1, errors: 0 })
+  expect((await uploaded).status).toBe(200)
+  expect(bucket.keys().some((key) => key.endsWith(cid))).toBe(true)
+})
+
 test('with the promise of sync, a server whose chain another one continues stops, and acknowledges nothing', async () => {
   await using world = await withBucket({ continuousPromise: 'sync' })
   const { bucket, pds } = world

@@ -42,8 +42,8 @@ export async function copyToMirror(
 }
 
 /**
- * With `backup.continuous_promise = "sync"`, an upload is acknowledged once the mirror has its copy. Throws
- * `BucketUnavailable` if that fails.
+ * With `backup.continuous_promise = "sync"`, an upload is acknowledged once the mirror has its copy, which may be one
+ * that a pass of the mirror is about to delete. Throws `BucketUnavailable` if that fails.
  */
 export async function mirrorAtOnce(ctx: Context, blob: StoredBlob): Promise<void> {
   const { continuous, continuousPromise } = ctx.config.backup
@@ -51,7 +51,11 @@ export async function mirrorAtOnce(ctx: Context, blob: StoredBlob): Promise<void
   if (mirror === null) return
   const { bucket, keyPrefix } = mirror
   try {
-    if ((await bucket.sizeOf(keyPrefix + blob.cid)) !== blob.size) await copyToMirror(ctx, mirror, blob, unpaced)
+    await blobFolder(ctx).alone(blob.cid, async () => {
+      const isThere = (await bucket.sizeOf(keyPrefix + blob.cid)) === blob.size
+      if (!isThere && !(await copyToMirror(ctx, mirror, blob, unpaced)))
+        throw new Error('the file is missing or damaged')
+    })
   } catch (error) {
     throw new BucketUnavailable(RETRY_SECS, bucket.name, error)
   }

@@ -12,6 +12,7 @@ import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
 import { hasOwner, storedBlobs } from './blob-store.ts'
 import { bucketDifferences } from './bucket-differences.ts'
+import { blobFolder } from './open-storage.ts'
 import { PAGE_ROWS, sweepPace } from './sweep-pace.ts'
 
 const TRANSFERS_AT_ONCE = 4
@@ -90,10 +91,14 @@ async function uploadMissing(pass: Pass): Promise<{ rows: number; keys: number; 
 async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly string[]): Promise<void> {
   await concurrently(each(keys), TRANSFERS_AT_ONCE, async (key) => {
     await pace(TRANSFER_COST_BYTES)
-    if (await hasOwner(ctx.db, key.slice(mirror.keyPrefix.length))) return
+    const cid = key.slice(mirror.keyPrefix.length)
     try {
-      await mirror.bucket.delete(key)
-      report.deleted++
+      // An upload that is acknowledged with this copy has its row before, or looks for the copy afterwards.
+      await blobFolder(ctx).alone(cid, async () => {
+        if (await hasOwner(ctx.db, cid)) return
+        await mirror.bucket.delete(key)
+        report.deleted++
+      })
     } catch (error) {
       report.errors++
       ctx.log.warn('could not delete a copy from the mirror', { file: key, error })
