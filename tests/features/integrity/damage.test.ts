@@ -378,6 +378,35 @@ test('while a record may be lost, no blob of its account is deleted, nor a refer
   expect(await pds.count('blob', { did, cid })).toBe(1)
 })
 
+test('while the newest records may be lost, their blobs stay, however many they are', async () => {
+  const account = await joined()
+  const { did, id, accessJwt } = account
+  const [before] = await pds.rows('repo', { id })
+  const uploader = Uploader.at(pds, did as Did, accessJwt)
+  const rkeys = Array.from({ length: 25 }, (_, i) => `late${i}`)
+  const writes = await Promise.all(
+    rkeys.map(async (rkey) => ({
+      $type: 'com.atproto.repo.applyWrites#create',
+      collection: 'com.example.note',
+      rkey,
+      value: { image: await uploader.upload(`${rkey} of ${did}`, 'image/png') },
+    })),
+  )
+  expect((await account.call('com.atproto.repo.applyWrites', { json: { repo: did, writes } })).status).toBe(200)
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  // The repository is as it was before, and the event log is not.
+  const { id: _, ...columns } = before!
+  await pds.damage('repo', { id }, columns)
+  for (const rkey of rkeys) await pds.lose('record', { repo_id: id, path: `com.example.note/${rkey}` })
+  expect((await faultsOfRepo(pds.ctx, did as Did)).slice(0, 25).join()).not.toContain('the event log')
+  await pds.runSweep('integrity')
+  for (let pass = 0; pass < 2; pass++) {
+    pds.clock.advance({ secs: 30 * 86_400 })
+    await pds.runSweep('blob-gc')
+  }
+  expect(await pds.count('blob', { did })).toBe(26)
+})
+
 test('bytes of a blob that are missing or changed are told, until they are right again', async () => {
   const account = await joined()
   const did = account.did as Did

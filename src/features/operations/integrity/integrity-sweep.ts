@@ -23,6 +23,7 @@ import {
   forgetFindings,
   forgetLogFindings,
   hasFindings,
+  isOfBlobs,
   putFindings,
   putIntegrityRound,
   putLogFindings,
@@ -210,7 +211,9 @@ export async function refreshFindings(ctx: Context, did: Did): Promise<string[]>
 /** Returns whether there are any. */
 async function keepFindings({ db, log, clock }: Context, did: Did, found: readonly string[]): Promise<boolean> {
   if (found.length === 0 && !(await hasFindings(db, did))) return false
-  const faults = found.slice(0, MAX_FAULTS).map((fault) => fault.slice(0, MAX_FAULT_CHARS))
+  // First what may mean that records are lost: the blobs of such an account are kept.
+  const inOrder = found.toSorted((one, other) => Number(isOfBlobs(one)) - Number(isOfBlobs(other)))
+  const faults = inOrder.slice(0, MAX_FAULTS).map((fault) => fault.slice(0, MAX_FAULT_CHARS))
   if (faults.length > 0) log.error('repository is damaged', { did, text: faults.join('; ') })
   await db.transaction(async (tx) => {
     const isThere = (await accountOf(tx, did)) !== null || (await repoHead(tx, did)) !== null
