@@ -11,6 +11,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { exhaustDescriptors } from '../../support/faults/process-limits.ts'
 import { startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { randomBytes } from '../../support/clients/uploader.ts'
+import { until } from '../../support/until.ts'
 
 // Several processes are started in a row.
 setDefaultTimeout(60_000)
@@ -42,11 +43,18 @@ const inBucket = ({ primary }: BucketHost) => ({
   SERVICE_BLOBS_S3_SECRET_ACCESS_KEY: primary.s3SecretAccessKey.reveal(),
   SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
 })
-const upload = ({ url }: RunningServer, { accessJwt }: TestAccount, bytes: Uint8Array<ArrayBuffer>) =>
+const upload = ({ url }: RunningServer, { accessJwt }: TestAccount, bytes: RequestInit['body']) =>
   request(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
     method: 'POST',
     body: bytes,
     headers: { ...bearer(accessJwt), 'content-type': 'video/mp4' },
+  })
+/** The beginning of an upload, after which nothing comes. */
+const endless = () =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(randomBytes(1000))
+    },
   })
 const read = async ({ url }: RunningServer, { did, accessJwt }: TestAccount, cid: string) => {
   const response = await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cid}`, {
@@ -90,6 +98,21 @@ test('killed at any instant: what was answered is there, and no row is without i
     const path = join(dataDir, 'blobs', cid.slice(-2), cid)
     expect(existsSync(path) && cidOfBlob(new Uint8Array(readFileSync(path))).toString()).toBe(cid)
   }
+})
+
+test('the next start deletes what a killed server had received of uploads', async () => {
+  const dataDir = join(folder, 'half-received')
+  {
+    await using server = await start(dataDir)
+    const account = await createAccount(server, 'frank')
+    const sent = upload(server, account, endless()).catch(() => null)
+    await until(() => incoming(dataDir).length === 1)
+    server.signal('SIGKILL')
+    expect(await sent).toBeNull()
+  }
+  expect(incoming(dataDir)).toHaveLength(1)
+  await using _ = await start(dataDir)
+  expect(incoming(dataDir)).toEqual([])
 })
 
 test('a full disk refuses an upload, keeps nothing of it, and goes on', async () => {

@@ -65,6 +65,8 @@ export class BlobFolder implements BlobStorage {
 
   async prepare(): Promise<void> {
     await mkdir(join(this.dir, INCOMING), { recursive: true })
+    // Left over from a process that was killed. No other one uses the folder now.
+    await clearFiles(join(this.dir, INCOMING), Infinity)
   }
 
   async isEmpty(): Promise<boolean> {
