@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { faultyBlobsOf } from '../../../src/features/data/blobs/blob-fault-store.ts'
 import {
   countReferencedCids,
   listReferencedCids,
@@ -53,8 +54,17 @@ function rowsOf(account: Account): (readonly [did: string, cid: string, record: 
   return [...rows, [didOf(account), `cid${text(blobs - 1)}`, 'test.forum.note/new', 'r6']]
 }
 
+/** Blobs of other accounts that are lost. */
+const LOST = 10_000
+
 async function fill(db: Database): Promise<void> {
   await migrate(db, migrations, 0)
+  const did = didOf('few blobs')
+  const blobs = Array.from({ length: accounts['few blobs'][0] }, (_, i) => [did, `cid${text(i)}`, 'image/png', 1, 1])
+  await db.run(sql`INSERT INTO blob (did, cid, mime_type, size, uploaded_at) VALUES ${sqlRows(blobs)}`)
+  const lost = Array.from({ length: LOST }, (_, i) => [`cid${text(50)} ${text(i)}`, 'missing', 1])
+  for (const rows of inPieces([...lost, [`cid${text(99)}`, 'damaged', 1]]))
+    await db.run(sql`INSERT INTO blob_fault (cid, fault, found_at) VALUES ${sqlRows(rows)}`)
   for (const account of Object.keys(accounts) as Account[])
     await db.transaction(async (tx) => {
       for (const piece of inPieces(rowsOf(account))) {
@@ -134,6 +144,14 @@ describe.each(Object.entries(databases))('on %s', (_, open) => {
     await work({ all: (query) => noted(reader.all(query)), get: (query) => noted(reader.get(query)) })
     return most
   }
+
+  test('faulty blobs of an account are found without a look at all those of others', async () => {
+    const did = didOf('few blobs')
+    expect(await mostPages((reader) => faultyBlobsOf(reader, did, LIMIT))).toBeLessThanOrEqual(2 * PAGES_PER_BLOB)
+    expect(await faultyBlobsOf(counted.reader, did, LIMIT)).toEqual([
+      { cid: `cid${text(99)}`, fault: 'damaged', record: `test.forum.note/${text(198)}`, isOfSpaces: false },
+    ])
+  })
 
   test('a search for missing blobs looks at a thousand at most in each statement', async () => {
     for (const account of Object.keys(accounts) as Account[]) {

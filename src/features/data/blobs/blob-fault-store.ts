@@ -1,5 +1,5 @@
 /** The SQL of table `blob_fault`: what the last scrub found wrong with the bytes of blobs. */
-import { sql, type Reader, type Writer } from '../../../platform/database/database.ts'
+import { sql, type Reader, type Sql, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 /** `unowned`: there are bytes, and no account has a row. */
@@ -36,15 +36,48 @@ export interface FaultyBlob {
   isOfSpaces: boolean
 }
 
-/** Faulty blobs of an account, or to which its records refer, ascending by CID. */
+/**
+ * Faulty blobs of an account, ascending by CID, and then those without a row to which its records refer. After a disk
+ * was lost, there may be as many faults as blobs, so an account does not read those of all others.
+ */
 export async function faultyBlobsOf(reader: Reader, did: Did, limit: number): Promise<FaultyBlob[]> {
-  const rows = await reader.all<Omit<FaultyBlob, 'isOfSpaces'> & { spaces: number }>(sql`
-    SELECT f.cid, f.fault, (SELECT min(r.record) FROM blob_reference r WHERE r.did = ${did} AND r.cid = f.cid) AS record,
-      CASE WHEN EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = ${did} AND s.cid = f.cid) THEN 1 ELSE 0 END AS spaces
-    FROM blob_fault f
-    WHERE (f.fault <> 'unowned' AND EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = f.cid))
-      OR (f.fault = 'unowned' AND EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = ${did} AND r.cid = f.cid)
-        AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = f.cid))
-    ORDER BY f.cid LIMIT ${limit}`)
-  return rows.map(({ spaces, ...blob }) => ({ ...blob, isOfSpaces: blob.record === null && spaces === 1 }))
+  const found: FaultyBlob[] = []
+  for await (const { cid, fault } of faultsAmong(reader, sql`blob WHERE did = ${did}`))
+    if (fault !== 'unowned' && found.push(await described(reader, did, cid, fault)) === limit) return found
+  for await (const { cid, fault } of faultsAmong(reader, sql`blob_reference WHERE did = ${did}`)) {
+    if (fault !== 'unowned' || (await isOwnedBy(reader, did, cid))) continue
+    if (found.push(await described(reader, did, cid, fault)) === limit) return found
+  }
+  return found
+}
+
+interface Fault {
+  cid: string
+  fault: BlobFault
+}
+
+/** Yields the faults of the CIDs that `rows` has, ascending. Takes as many steps as the shorter of both lists has. */
+async function* faultsAmong(reader: Reader, rows: Sql): AsyncGenerator<Fault> {
+  const next = (condition: Sql) =>
+    reader.get<{ cid: string }>(sql`SELECT cid FROM ${rows} AND ${condition} ORDER BY cid LIMIT 1`)
+  for (let row = await next(sql`cid > ${''}`); row !== null;) {
+    const { cid } = row
+    const fault = await reader.get<Fault>(
+      sql`SELECT cid, fault FROM blob_fault WHERE cid >= ${cid} ORDER BY cid LIMIT 1`,
+    )
+    if (fault === null) return
+    if (fault.cid === cid) yield fault
+    row = await next(fault.cid === cid ? sql`cid > ${cid}` : sql`cid >= ${fault.cid}`)
+  }
+}
+
+const isOwnedBy = async (reader: Reader, did: Did, cid: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 AS one FROM blob WHERE did = ${did} AND cid = ${cid}`)) !== null
+
+async function described(reader: Reader, did: Did, cid: string, fault: BlobFault): Promise<FaultyBlob> {
+  const row = await reader.get<{ record: string | null; spaces: number }>(sql`
+    SELECT (SELECT min(r.record) FROM blob_reference r WHERE r.did = ${did} AND r.cid = ${cid}) AS record,
+      CASE WHEN EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = ${did} AND s.cid = ${cid}) THEN 1 ELSE 0 END AS spaces`)
+  const { record, spaces } = row!
+  return { cid, fault, record, isOfSpaces: record === null && spaces === 1 }
 }
