@@ -87,8 +87,11 @@ export interface SetAsideBlob {
 export interface RecordSource {
   /** A page of repositories in order of their DIDs, after `after`, each with its revision. */
   repos(reader: Reader, after: Did | null, limit: number): Promise<{ did: Did; rev: Tid }[]>
-  /** A page of an account's records in order of their paths, after `after`. */
-  page(reader: Reader, did: Did, after: string, limit: number): Promise<SourceRecord[]>
+  /**
+   * The next of an account's records in order of their paths, after `after`: as many of them as can be decoded in one
+   * turn of the event loop. `isEnd`: they are the last ones. Otherwise there is one at least.
+   */
+  page(reader: Reader, did: Did, after: string, limit: number): Promise<{ records: SourceRecord[]; isEnd: boolean }>
   /** Returns null if there is no such record. */
   find(reader: Reader, did: Did, path: string): Promise<SourceRecord | null>
 }

@@ -1,8 +1,14 @@
 /** Damage of repositories that is found while the server runs. */
 import { expect, test } from 'bun:test'
+import { blobHealth } from '../../../src/features/data/blobs/blobs.ts'
 import { newestCommitEvent, writtenSince } from '../../../src/features/data/firehose/firehose.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
+import type { Reader, Sql } from '../../../src/platform/database/database.ts'
+import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
+import { archiveOf } from '../../support/archive.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
@@ -247,6 +253,46 @@ test('all of a check is done in small pieces, so that a large repository holds u
     outside.push(counters.statements - before - inside)
   }
   expect(Math.min(...outside)).toBeLessThanOrEqual(2)
+})
+
+test('large records, which may refer to thousands of blobs, are compared one by one', async () => {
+  const { did, accessJwt } = await joined(0)
+  const image = (name: string) => ({ cid: cidOfBlob(Buffer.from(name)).toString(), mimeType: 'image/png' })
+  const records = Array.from({ length: 10 }, (_, i) => [
+    `com.example.note/${i}`,
+    { $type: 'com.example.note', images: Array.from({ length: 300 }, (__, j) => image(`${i} ${j}`)) },
+  ])
+  const key = signingKey('p256', new Uint8Array(32).fill(3))
+  const { bytes } = archiveOf(did, nextTid(null, pds.clock.now() * 1000, 1), Object.fromEntries(records), key)
+  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    body: bytes as Uint8Array<ArrayBuffer>,
+    headers: { ...bearer(accessJwt), 'content-type': 'application/vnd.ipld.car' },
+  })
+  expect(imported.status).toBe(200)
+  const { db } = pds.ctx
+  let rows = 0
+  const reader: Reader = {
+    get: (query) => db.get(query),
+    async all<Row>(query: Sql) {
+      const found = await db.all<Row>(query)
+      rows += found.length
+      return found
+    },
+  }
+  const pieces: number[] = []
+  const references = blobHealth.referenceFaults(pds.ctx, reader, did as Did, {
+    after: '',
+    isDue: () => false,
+    async throttled(work) {
+      rows = 0
+      const result = await work()
+      pieces.push(rows)
+      return result
+    },
+  })
+  expect((await references).faults).toEqual([])
+  expect(Math.max(...pieces)).toBeWithin(300, 600)
 })
 
 test('of many writes, the newest are checked out of turn', async () => {

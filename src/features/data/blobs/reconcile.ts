@@ -92,8 +92,8 @@ interface Page {
 }
 
 async function comparePage(ctx: Context, reader: Reader, did: Did, after: string): Promise<Page> {
-  const records = await recordSource(ctx).page(reader, did, after, PAGE_RECORDS)
-  const end = records.length < PAGE_RECORDS ? null : records.at(-1)!.path
+  const { records, isEnd } = await recordSource(ctx).page(reader, did, after, PAGE_RECORDS)
+  const end = isEnd ? null : records.at(-1)!.path
   const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
   const claimed = Map.groupBy(await listReferences(reader, did, { after, end }), ({ record }) => record)
   const paths = [...new Set([...truth.keys(), ...claimed.keys()])]

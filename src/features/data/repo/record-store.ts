@@ -248,6 +248,30 @@ export async function listAllRecords(
   return rows.map(recordOf)
 }
 
+/** Bytes of a record that is not the first of a piece. */
+const MAX_INNER_BYTES = 16 * 1024
+
+/**
+ * The same, as many of them as can be decoded in one turn of the event loop: a large record is only read as the first.
+ * Also returns whether they are the last ones.
+ */
+export async function listPiece(
+  reader: Reader,
+  repoId: number,
+  after: string,
+  limit: number,
+): Promise<{ records: Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]; isEnd: boolean }> {
+  // The database knows the length of a record without reading it.
+  const rows = await reader.all<RecordRow | (Omit<RecordRow, 'value'> & { value: null })>(sql`
+    SELECT path, cid, rev,
+      CASE WHEN length(value) <= ${MAX_INNER_BYTES}
+        OR path = (SELECT min(path) FROM record WHERE repo_id = ${repoId} AND path > ${after}) THEN value END AS value
+    FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+  const left = rows.findIndex(({ value }) => value === null)
+  const read = (left < 0 ? rows : rows.slice(0, left)) as RecordRow[]
+  return { records: read.map(recordOf), isEnd: left < 0 && rows.length < limit }
+}
+
 /** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */
 export const LAST_PATH = '~'
 /** Most records, and bytes, read at once. */
