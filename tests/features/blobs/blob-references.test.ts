@@ -11,8 +11,10 @@ import {
 } from '../../../src/features/data/blobs/blobs.ts'
 import { deleteAccountBlobs } from '../../../src/features/data/blobs/blob-removal.ts'
 import type { AddedReference } from '../../../src/features/data/blobs/blob-references.ts'
+import { correctClocks, deleteAllBlobs } from '../../../src/features/data/blobs/blob-store.ts'
+import { deleteRemovals } from '../../../src/features/data/blobs/removal-store.ts'
 import { allMissing, listReferencedCids, someMissing } from '../../../src/features/data/blobs/reference-store.ts'
-import { sql, type Database } from '../../../src/platform/database/database.ts'
+import { inPieces, sql, sqlRows, type Database, type Tx } from '../../../src/platform/database/database.ts'
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
@@ -219,6 +221,44 @@ test('thousands of references are replaced in turns, so that others can read mea
     expect((await countBlobs(db, did)).expected).toBe(12_000)
   }
   await db.transaction((tx) => replaceBlobReferences(tx, { did, rev: 'r9' as Tid, now: 9, batches: [] }))
+})
+
+test('thousands of blobs are put right and deleted in turns, so that others can read meanwhile', async () => {
+  const many = Array.from({ length: 12_000 }, (_, i) => [did, `c${String(i).padStart(5, '0')}`, 'image/png', 7, 1, 1])
+  for (const rows of inPieces(many))
+    await db.run(
+      sql`INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES ${sqlRows(rows)}`,
+    )
+  const turnsOf = async (work: (tx: Tx) => Promise<unknown>): Promise<number> => {
+    let turns = 0
+    let timer = setImmediate(function turn() {
+      turns++
+      timer = setImmediate(turn)
+    })
+    const during = await db.transaction(async (tx) => {
+      turns = 0
+      await work(tx)
+      return turns
+    })
+    clearImmediate(timer)
+    return during
+  }
+  await commit([to('c00003'), to('c11999')])
+  await db.run(sql`UPDATE blob SET unreferenced_at = CASE WHEN cid IN ('c00003', 'c11999') THEN 1 END`)
+  expect(await turnsOf((tx) => correctClocks(tx, did, 100))).toBeGreaterThanOrEqual(2)
+  expect([await clock('c00003'), await clock('c11999'), await clock('c00002')]).toEqual([null, null, 100])
+  expect(await db.get(sql`SELECT count(unreferenced_at) AS count FROM blob`)).toEqual({ count: 11_998 })
+  expect(await turnsOf((tx) => deleteAllBlobs(tx, did, 1))).toBeGreaterThanOrEqual(2)
+  expect(await db.get(sql`SELECT count(*) AS count FROM blob`)).toEqual({ count: 0 })
+  expect(await db.get(sql`SELECT count(*) AS count FROM blob_removal`)).toEqual({ count: 12_000 })
+  await db.run(sql`DELETE FROM blob_removal`)
+})
+
+test('any number of removals end at once', async () => {
+  await db.run(sql`INSERT INTO blob_removal (cid, unowned_at) VALUES ('n0', 1), ('n259999', 1)`)
+  const many = Array.from({ length: 260_000 }, (_, i) => `n${i}`)
+  await db.transaction((tx) => deleteRemovals(tx, many))
+  expect(await db.all(sql`SELECT cid FROM blob_removal`)).toEqual([])
 })
 
 test('listing follows the revision of the record that refers', async () => {

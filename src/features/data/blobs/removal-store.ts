@@ -37,7 +37,7 @@ export async function isDueForRemoval(reader: Reader, cid: string): Promise<bool
 }
 
 export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<void> {
-  if (cids.length > 0) await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
+  for (const piece of inPieces(cids)) await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(piece)}`)
 }
 
 export interface Tombstone {
