@@ -2,9 +2,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import { cidOfBlob } from '../../../src/protocol/cid.ts'
+import { cidOfBlob, type Cid } from '../../../src/protocol/cid.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { UploadInParts } from '../../../src/platform/network/bucket-uploads.ts'
+import { archiveOf } from '../../support/archive.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
@@ -71,6 +74,24 @@ const hold = (wanted: (request: IncomingMessage, key: string) => boolean) => {
 }
 const UNAVAILABLE = { status: 503, error: 'ServiceUnavailable' }
 const LOST = { status: 502, error: 'UpstreamFailure' }
+
+test('a pass looks for a thousand at most of the blobs that an account says it refers to', async () => {
+  const blobs = Array.from({ length: 1200 }, (_, i) => cidOfBlob(Buffer.from(`nowhere ${i}`)))
+  const image = (ref: Cid) => ({ $type: 'blob', ref, mimeType: 'image/png', size: 1 })
+  const { bytes } = archiveOf(
+    alice.did,
+    nextTid(null, pds.clock.now() * 1000, 1),
+    { 'a.b.c/many': { $type: 'a.b.c', images: blobs.map(image) } },
+    signingKey('p256', new Uint8Array(32).fill(3)),
+  )
+  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    body: bytes as Uint8Array<ArrayBuffer>,
+    headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' },
+  })
+  expect(imported.status).toBe(200)
+  expect(await requestsOf(gc)).toHaveLength(1000)
+})
 
 test('an object that nobody owns is told of once it is too old to be an upload', async () => {
   await alice.upload(randomBytes(10))

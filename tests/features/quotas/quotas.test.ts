@@ -2,9 +2,13 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
+import { archiveOf } from '../../support/archive.ts'
 import { leastCost } from '../../support/least-cost.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -139,6 +143,48 @@ describe('blobs', () => {
     expect(await headersOnly(grace, 700)).toStartWith('HTTP/1.1 413')
     expect((await grace.post(owned)).status).toBe(200)
     expect(await grace.post(randomBytes(600))).toMatchObject(full('quota of 1000 bytes of blobs'))
+  })
+
+  test('are not added up again for each upload, but before one is refused', async () => {
+    const nina = await Uploader.join(pds, 'nina')
+    await nina.upload(randomBytes(100))
+    const [row] = await pds.rows('blob', { did: nina.did })
+    await pds.plant('blob', [{ ...row!, cid: 'behind the back', size: 99_800 }])
+    // Several nodes may add blobs to a database of PostgreSQL, so each adds all of them up.
+    const isCounted = pds.ctx.db.dialect.name === 'postgres'
+    expect((await nina.post(randomBytes(101))).status).toBe(isCounted ? 413 : 200)
+    expect(await nina.post(randomBytes(99_900))).toMatchObject(full('quota of 100000 bytes of blobs'))
+    await pds.lose('blob', { did: nina.did, cid: 'behind the back' })
+    expect((await nina.post(randomBytes(99_000))).status).toBe(200)
+  })
+
+  test('of others that records refer to are not taken over beyond the quota', async () => {
+    const oscar = await Uploader.join(pds, 'oscar')
+    const pete = await Uploader.join(pds, 'pete')
+    await give(pete, { blobBytes: 1000 })
+    const blobs = await Promise.all([600, 601, 300].map((size) => oscar.upload(randomBytes(size))))
+    await oscar.refer(`${collection}/a`, ...blobs)
+    const { bytes } = archiveOf(
+      pete.did,
+      nextTid(null, pds.clock.now() * 1000, 1),
+      {
+        [`${collection}/a`]: {
+          $type: collection,
+          blobs: blobs.map((blob) => ({ ...blob, ref: parseCid(blob.ref.$link)! })),
+        },
+      },
+      signingKey('p256', new Uint8Array(32).fill(3)),
+    )
+    const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+      method: 'POST',
+      body: bytes as Uint8Array<ArrayBuffer>,
+      headers: { ...bearer(pete.token), 'content-type': 'application/vnd.ipld.car' },
+    })
+    expect(imported.status).toBe(200)
+    expect(await pds.runSweep('blob-gc')).toMatchObject({ adopted: 2, errors: 0 })
+    expect((await usedBy(pete)).blobBytes).toBeWithin(900, 902)
+    const missing = await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(pete.token) })
+    expect(missing.body.blobs).toHaveLength(1)
   })
 
   /** The first line of the answer to an upload that announces its length and sends nothing. */

@@ -48,7 +48,8 @@ export async function mendBlobs(
     for (const { cid } of page)
       if ((await sizeOf(ctx, cid)) === null && (await restored(ctx, cid, sources, mended)) === null)
         mended.lost.push(cid)
-  mended.rows += (await reconcileAccount(ctx, did, ctx.clock.now(), throttled)).adopted
+  const reconciled = await reconcileAccount(ctx, did, { now: ctx.clock.now(), throttled, isMending: true })
+  mended.rows += reconciled.adopted
   const ofSpaces = inPages(PAGE, { cid: '' }, ({ cid }, limit) => listMissingInSpaces(ctx.db, did, cid, limit))
   for await (const page of ofSpaces)
     for (const { cid } of page) {

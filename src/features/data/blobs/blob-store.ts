@@ -119,16 +119,23 @@ export async function findMimeType(reader: Reader, cid: string): Promise<string 
   return row && row.mimeType
 }
 
-/**
- * Whether another account may be given the blob because its records refer to it. An account gets neither what operators
- * withhold from the readers of any owner, nor what all owners keep to themselves: in spaces, or in uploads without
- * references. Otherwise, anyone with its CID could read it.
- */
-export async function isFreelyOwned(reader: Reader, cid: string): Promise<boolean> {
-  const row = await reader.get<{ owners: number; withheld: number; open: number }>(sql`
-    SELECT COUNT(*) AS owners, COUNT(takedown_ref) AS withheld,
-      COUNT(CASE WHEN unreferenced_at IS NULL THEN 1 END) AS "open" FROM blob WHERE cid = ${cid}`)
-  return row!.withheld === 0 && (row!.owners === 0 || row!.open > 0)
+/** What the owners of a blob make of it. */
+export interface Ownership {
+  /**
+   * Whether another account may be given the blob because its records refer to it. An account gets neither what
+   * operators withhold from the readers of any owner, nor what all owners keep to themselves: in spaces, or in uploads
+   * without references. Otherwise, anyone with its CID could read it.
+   */
+  isFree: boolean
+  size: number
+}
+
+/** By CID. Blobs without an owner are missing. */
+export async function ownershipsOf(reader: Reader, cids: readonly string[]): Promise<Map<string, Ownership>> {
+  const rows = await reader.all<{ cid: string; withheld: number; open: number; size: number }>(sql`
+    SELECT cid, COUNT(takedown_ref) AS withheld, COUNT(CASE WHEN unreferenced_at IS NULL THEN 1 END) AS "open",
+      MAX(size) AS size FROM blob WHERE cid IN ${sqlList(cids)} GROUP BY cid`)
+  return new Map(rows.map(({ cid, withheld, open, size }) => [cid, { isFree: withheld === 0 && open > 0, size }]))
 }
 
 /** Whether operators withhold the blob from the readers of any owner. */
@@ -231,21 +238,16 @@ export async function blobUsage(reader: Reader, did: Did): Promise<{ count: numb
     SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
 }
 
-/**
- * The bytes of the account's blobs, the quota that was set for them (null if none was), and whether one of the blobs
- * has `size` bytes.
- */
-export async function blobRoom(
-  reader: Reader,
-  did: Did,
-  size: number,
-): Promise<{ bytes: number; maxBytes: number | null; ownsSize: boolean }> {
-  const row = await reader.get<{ bytes: number; maxBytes: number | null; sameSize: number }>(sql`
-    SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes, ${maxBlobBytesOf(did)} AS "maxBytes",
-      COUNT(CASE WHEN size = ${size} THEN 1 END) AS "sameSize"
-    FROM blob WHERE did = ${did}`)
-  return { bytes: row!.bytes, maxBytes: row!.maxBytes, ownsSize: row!.sameSize > 0 }
+/** The bytes of the account's blobs, and the quota that was set for them; null if none was. */
+export async function blobRoom(reader: Reader, did: Did): Promise<{ bytes: number; maxBytes: number | null }> {
+  return (await reader.get<{ bytes: number; maxBytes: number | null }>(sql`
+    SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes, ${maxBlobBytesOf(did)} AS "maxBytes"
+    FROM blob WHERE did = ${did}`))!
 }
+
+/** Whether one of the account's blobs has `size` bytes. */
+export const ownsSize = async (reader: Reader, did: Did, size: number): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM blob WHERE did = ${did} AND size = ${size} LIMIT 1`)) !== null
 
 export async function hasBlobs(reader: Reader): Promise<boolean> {
   return (await reader.get(sql`SELECT 1 FROM blob LIMIT 1`)) !== null

@@ -5,18 +5,19 @@ import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
-import { effectiveQuota, refuseBlobBytes, warnOfQuota } from '../../identity/quotas/quotas.ts'
+import { refuseBlobBytes, warnOfQuota, type Usage } from '../../identity/quotas/quotas.ts'
 import type { IncomingBlob } from './blob-storage.ts'
 import { reportBlob } from '../../../http/hooks.ts'
 import type { Verdict } from './blob-hook.ts'
 import { mirrorAtOnce } from './blob-mirror.ts'
 import { QUARANTINE, quarantineBlob } from './blob-quarantine.ts'
 import { keepBlob } from './blob-removal.ts'
-import { blobRoom, blobTakedown, upsertUpload, type BlobRow } from './blob-store.ts'
+import { blobTakedown, ownsSize, upsertUpload, type BlobRow } from './blob-store.ts'
+import { noteUsage, usageWith } from './blob-usage.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { blobStorage } from './open-storage.ts'
-
 import { UnfinishedUpload } from './unfinished-uploads.ts'
+
 /** Checks of an upload beyond the bounds of its account. */
 interface Admission {
   /** Quarantine what the hook refuses instead of failing: a refused blob must not stop a whole move. */
@@ -87,7 +88,10 @@ async function keepUpload(
     refuseTakendown(await accountStatus(tx, did))
     const used = await admitBlob(ctx, tx, blob)
     await upsertUpload(tx, blob, ctx.clock.now())
-    if (used !== null) await warnOfQuota(ctx, tx, did, { what: 'blobs', ...used })
+    if (used !== null) {
+      noteUsage(ctx, did, used)
+      await warnOfQuota(ctx, tx, did, { what: 'blobs', ...used })
+    }
     if (verdict !== null && verdict.decision !== 'allow') await setAside(ctx, tx, blob, verdict)
     await record(tx, blob)
   })
@@ -115,27 +119,21 @@ async function setAside(ctx: Context, tx: Tx, { did, cid }: BlobRow, { reason }:
  * Refuse what would exceed the quota before it is sent. If the account owns a blob of the same length, it may be that
  * one, which only its bytes can show.
  */
-async function admitLength({ config, db }: Context, did: Did, length: number): Promise<void> {
-  const { bytes, maxBytes, ownsSize } = await blobRoom(db, did, length)
-  if (ownsSize) return
-  refuseBlobBytes(bytes + length, effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes)
+async function admitLength(ctx: Context, did: Did, length: number): Promise<void> {
+  const { after, quota } = await usageWith(ctx, ctx.db, did, length)
+  if (quota === 0 || after <= quota || (await ownsSize(ctx.db, did, length))) return
+  refuseBlobBytes(after, quota)
 }
 
 /** A blob that the account already owns does not count again, and is null. */
-async function admitBlob(
-  { config }: Context,
-  reader: Reader,
-  { did, cid, size }: BlobRow,
-): Promise<{ before: number; after: number; quota: number } | null> {
+async function admitBlob(ctx: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<Usage | null> {
   const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {
     if (owned.ref === QUARANTINE) throw new Refusal(400, 'InvalidRequest', 'Blob is in quarantine, cannot re-upload')
     if (owned.ref !== null) throw new Refusal(400, 'InvalidRequest', 'Blob has been takendown, cannot re-upload')
     return null
   }
-  const { bytes: before, maxBytes } = await blobRoom(reader, did, size)
-  const quota = effectiveQuota(config, { records: null, blobBytes: maxBytes }).blobBytes
-  const after = before + size
-  refuseBlobBytes(after, quota)
-  return { before, after, quota }
+  const usage = await usageWith(ctx, reader, did, size)
+  refuseBlobBytes(usage.after, usage.quota)
+  return usage
 }

@@ -92,7 +92,7 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
     reconciled.set(did, false)
     return false
   }
-  const isGood = await reconcileAccount(ctx, did, startedAt, throttled).then(
+  const isGood = await reconcileAccount(ctx, did, { now: startedAt, throttled }).then(
     ({ mended, adopted }) => {
       report.mended += mended
       report.adopted += adopted

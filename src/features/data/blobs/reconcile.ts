@@ -14,16 +14,28 @@ import { decode } from '../../../protocol/cbor.ts'
 import { blobCids } from '../../../protocol/data-model.ts'
 import type { Throttle } from '../../../base/pace.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import type { Usage } from '../../identity/quotas/quotas.ts'
 import { cancelRemoval, Overtaken } from './blob-removal.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
-import { findMimeType, isFreelyOwned, isWithheld, listClocks, correctClocks, upsertUpload } from './blob-store.ts'
+import {
+  correctClocks,
+  findMimeType,
+  isWithheld,
+  listClocks,
+  ownershipsOf,
+  upsertUpload,
+  type Ownership,
+} from './blob-store.ts'
 import { HEAD_BYTES } from './blob-storage.ts'
+import { noteUsage, usageWith } from './blob-usage.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { blobStorage } from './open-storage.ts'
 
 /** Rows compared at once; requests wait in the meantime. */
 const PAGE_RECORDS = 25
 const PAGE_CIDS = 100
+/** Blobs without an owner that are looked for in the storage, for each account and pass: most of them are nowhere. */
+const MAX_LOOKS = 1000
 /**
  * In DAG-CBOR, every blob reference of either form contains the text `mimeType`, after a head byte that says that it
  * has eight bytes.
@@ -39,13 +51,17 @@ export interface Reconciled {
 
 /**
  * Correct the references and grace clocks of an account. Throws if a record cannot be read; then nothing of the account
- * may be deleted.
+ * may be deleted. `isMending`: it may own more than its quota afterwards, as it did before its rows were lost.
  */
-export async function reconcileAccount(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<Reconciled> {
+export async function reconcileAccount(
+  ctx: Context,
+  did: Did,
+  { now, throttled, isMending = false }: { now: Millis; throttled: Throttle; isMending?: boolean },
+): Promise<Reconciled> {
   const mended = await mendReferences(ctx, did, throttled)
   const { done: areClocksRight } = await wrongClocks(ctx.db, did, throttled).next()
   if (!areClocksRight) await ctx.db.transaction((tx) => correctClocks(tx, did, now))
-  return { mended, adopted: await adoptReferenced(ctx, did, now, throttled) }
+  return { mended, adopted: await adoptReferenced(ctx, did, { now, throttled, isMending }) }
 }
 
 /**
@@ -145,18 +161,35 @@ async function* wrongClocks(reader: Reader, did: Did, throttled: Throttle): Asyn
 
 /**
  * Give the account referenced blobs whose files exist: another account made them public, or a crash left them. What
- * operators withhold from the readers of another account, or what no owner has made public, has to be uploaded instead.
+ * operators withhold from the readers of another account, what no owner has made public, or what exceeds the quota, has
+ * to be uploaded instead.
  */
-async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
+async function adoptReferenced(
+  ctx: Context,
+  did: Did,
+  { now, throttled, isMending }: { now: Millis; throttled: Throttle; isMending: boolean },
+): Promise<number> {
   const storage = blobStorage(ctx)
   let adopted = 0
+  let looks = 0
+  /** Nothing as large has room. */
+  let tooLarge = Infinity
   const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) =>
     throttled(() => listReferenced(ctx.db, { did, cursor, limit })),
   )
   for await (const page of pages) {
-    for (const { cid, isOwned } of page) {
-      if (isOwned || (await storage.sizeOf(cid)) === null || !(await isFreelyOwned(ctx.db, cid))) continue
-      const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, now))
+    const lacking = page.filter(({ isOwned }) => !isOwned).map(({ cid }) => cid)
+    const ownerships = lacking.length === 0 ? new Map<string, Ownership>() : await ownershipsOf(ctx.db, lacking)
+    for (const cid of lacking) {
+      const known = ownerships.get(cid) ?? null
+      if (known?.isFree === false || (known === null && !isMending && ++looks > MAX_LOOKS)) continue
+      const size = known === null ? await storage.sizeOf(cid) : known.size
+      if (size === null || size >= tooLarge) continue
+      if (!isMending && !hasRoom(await usageWith(ctx, ctx.db, did, size))) {
+        tooLarge = size
+        continue
+      }
+      const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, { now, isMending }))
       if (!isAdopted) continue
       adopted++
       ctx.log.info('blob adopted', { did, cid })
@@ -171,21 +204,31 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: T
  */
 export async function adoptForSpace(ctx: Context, did: Did, cid: string): Promise<boolean> {
   if (await isWithheld(ctx.db, cid)) return false
-  return blobStorage(ctx).alone(cid, () => adopt(ctx, did, cid, ctx.clock.now()))
+  return blobStorage(ctx).alone(cid, () => adopt(ctx, did, cid, { now: ctx.clock.now(), isMending: true }))
 }
 
-/** Returns false if the bytes are damaged, or are being removed. */
-async function adopt(ctx: Context, did: Did, cid: string, now: Millis): Promise<boolean> {
+const hasRoom = ({ after, quota }: Usage): boolean => quota === 0 || after <= quota
+
+/** Returns false if the bytes are damaged or being removed, or exceed the quota. */
+async function adopt(
+  ctx: Context,
+  did: Did,
+  cid: string,
+  { now, isMending }: { now: Millis; isMending: boolean },
+): Promise<boolean> {
   const storage = blobStorage(ctx)
   const content = await storage.digest(cid)
   if (content?.cid !== cid) return false
   const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await headOf(ctx, content), null))
   try {
-    await ctx.db.transaction(async (tx) => {
+    return await ctx.db.transaction(async (tx) => {
+      const usage = await usageWith(ctx, tx, did, content.size)
+      if (!isMending && !hasRoom(usage)) return false
+      noteUsage(ctx, did, usage)
       if (storage.isShared) await cancelRemoval(tx, cid, null)
       await upsertUpload(tx, { did, cid, mimeType, size: content.size }, now)
+      return true
     })
-    return true
   } catch (error) {
     if (error instanceof Overtaken) return false
     throw error

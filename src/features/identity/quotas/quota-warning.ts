@@ -9,20 +9,33 @@ import { raiseWarning } from './quota-store.ts'
 /** Shares that are warned of, in percent. */
 const shares = [95, 80]
 
+/** How much of a quota (0: none) is used, before and after something is added. */
+export interface Usage {
+  before: number
+  after: number
+  quota: number
+}
+
+/** The highest share that is reached; 0 if none is. */
+const shareOf = (count: number, quota: number): number => shares.find((share) => count * 100 >= quota * share) ?? 0
+
+/** Whether what is added reaches a share that is warned of. */
+export const reachesShare = ({ before, after, quota }: Usage): boolean =>
+  quota > 0 && shareOf(after, quota) > shareOf(before, quota)
+
 /**
- * Call it in a transaction that adds something under a quota (0: none). It costs a comparison, and statements only when
- * a share is reached.
+ * Call it in a transaction that adds something under a quota. It costs a comparison, and statements only when a share
+ * is reached.
  */
 export async function warnOfQuota(
   ctx: Context,
   tx: Tx,
   did: Did,
-  { what, before, after, quota }: { what: Stored; before: number; after: number; quota: number },
+  { what, ...usage }: Usage & { what: Stored },
 ): Promise<void> {
-  const reached = (count: number) => shares.find((share) => count * 100 >= quota * share) ?? 0
-  const percent = reached(after)
-  if (quota === 0 || percent <= reached(before)) return
-  if ((await raiseWarning(tx, did, what, percent)) === 0) return
+  if (!reachesShare(usage)) return
+  const { after, quota } = usage
+  if ((await raiseWarning(tx, did, what, shareOf(after, quota))) === 0) return
   const account = await accountOf(tx, did)
   if (account === null || account.email === null) return
   const mail = await quotaMail(ctx, { ...account, email: account.email }, { what, used: after, quota })

@@ -21,7 +21,7 @@ export {
   updateOwnQuota,
   type SetQuota,
 } from './quota-store.ts'
-export { warnOfQuota } from './quota-warning.ts'
+export { reachesShare, warnOfQuota, type Usage } from './quota-warning.ts'
 
 /** What an account may store. 0: no limit. */
 export interface Quota {
