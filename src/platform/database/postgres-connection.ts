@@ -4,12 +4,12 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { isLost, unknownOutcome } from './postgres-faults.ts'
+import { unknownOutcome } from './postgres-faults.ts'
 import { unreachable, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect, type Question } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
-import { DatabaseUnavailable } from './database.ts'
+import type { DatabaseUnavailable } from './database.ts'
 
 /** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
 const SERVER_LOCK = 0x6f_6c_64_66_61_73_74n
@@ -175,7 +175,8 @@ export class PostgresWriter {
 
   /**
    * Whether the COMMIT was made whose answer was lost. After the answer it can no longer be made. Throws
-   * `DatabaseUnavailable` if that cannot be found out until `end`, on the monotonic clock.
+   * `DatabaseUnavailable` if that cannot be found out until `end`, on the monotonic clock. An error of the look says
+   * nothing about the COMMIT, whatever it is.
    */
   async wasCommitted(end: number): Promise<boolean> {
     for (;;) {
@@ -183,10 +184,7 @@ export class PostgresWriter {
         await this.state.history.certain(Math.max(end - performance.now(), this.state.waits.settleMillis))
         return await this.use(({ connection }) => this.#settle(connection))
       } catch (error) {
-        const { ended } = this.state.history
-        const isAway = isLost(error) || isLockTimeout(error) || error instanceof DatabaseUnavailable
-        if (!ended.aborted && !isAway) throw error
-        if (ended.aborted || performance.now() > end) throw this.#unknownOutcome(error)
+        if (this.state.history.ended.aborted || performance.now() > end) throw this.#unknownOutcome(error)
         await pause(LOOK_MILLIS)
       }
     }

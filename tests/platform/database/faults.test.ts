@@ -107,6 +107,25 @@ test('if a look whether a COMMIT was made loses its answer too, the next look fi
   expect(db.ended.aborted).toBe(false)
 })
 
+test('if PostgreSQL refuses the look whether a COMMIT was made, for whatever reason, it is repeated', async () => {
+  const other = await openPostgres({ url: place.databaseUrl })
+  // The second statement that changes marks is the look.
+  await other.run(sql`CREATE SEQUENCE look`)
+  await other.run(sql`CREATE FUNCTION refuse_look() RETURNS TRIGGER LANGUAGE plpgsql AS
+    'BEGIN IF nextval(''look'') = 2 THEN RAISE EXCEPTION USING ERRCODE = ''53300''; END IF; RETURN NULL; END'`)
+  await other.run(
+    sql`CREATE TRIGGER refuse_look BEFORE UPDATE ON commit_mark FOR EACH STATEMENT EXECUTE FUNCTION refuse_look()`,
+  )
+  line.watch = onCommit('lose the answer')
+  await add('looked for in vain at first')
+  await add('after a look in vain')
+  expect([await count('looked for in vain at first'), await count('after a look in vain')]).toEqual([1, 1])
+  expect(await other.get(sql`SELECT last_value > 2 AS looked FROM look`)).toEqual({ looked: true })
+  await other.run(sql`DROP TRIGGER refuse_look ON commit_mark`)
+  await other.close()
+  expect(db.ended.aborted).toBe(false)
+})
+
 /** Whether values are bound to a statement. */
 function hasBind(bytes: Buffer): boolean {
   for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) if (bytes[at] === 0x42) return true
