@@ -119,6 +119,10 @@ export function framePieces(event: RepoEvent): FramePieces {
 /** The time of a frame, encoded. It has the same length in all frames. */
 export const frameTime = (sequencedAt: Millis): Uint8Array => encode(wireTime(sequencedAt))
 
+/** The frame that the pieces are part of. */
+export const completedFrame = ({ head, middle, rest }: FramePieces, seq: number, sequencedAt: Millis): Uint8Array =>
+  Buffer.concat([head, encode(seq), middle, frameTime(sequencedAt), rest])
+
 const opFields = ({ action, path, cid, prev }: RepoOp): DataObject =>
   prev === null ? { action, path, cid } : { action, path, cid, prev }
 

@@ -9,12 +9,11 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { tidMicros } from '../../../src/protocol/tid.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
+import { allNumbered } from '../../support/clients/events.ts'
 import { basic, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import { Stored } from '../../support/stored-blobs.ts'
-import type { Table } from '../../support/tables.ts'
-import { until } from '../../support/until.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -51,9 +50,8 @@ const write = async (account: TestAccount, rkey: string, record: object = {}) =>
   expect((await account.call('com.atproto.repo.putRecord', { json })).status).toBe(200)
 }
 
-/** On PostgreSQL, the last ones have their numbers a moment later. */
 async function loseEvents({ did }: TestAccount): Promise<void> {
-  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  await allNumbered(pds)
   await pds.lose('repo_seq', { did })
 }
 
@@ -292,6 +290,7 @@ test('records of an older archive come back or stay away as the operator says, i
 test('events that no subscriber could read go, and their records come from their blocks', async () => {
   const account = await joined()
   await write(account, 'last', { text: 'in the log alone' })
+  await allNumbered(pds)
   const events = await pds.rows('repo_seq', { did: account.did, event_type: 'commit' }, ['seq', 'frame'])
   const last = events.at(-1)!
   await pds.damage('repo_seq', { seq: last.seq }, { sequenced_at: 1 })
@@ -387,8 +386,7 @@ test('takedowns outlive a repair, and an inactive account gets no event', async 
   await pds.damage('record', { repo_id: account.id, path: pathOf(3) }, { takedown_ref: 'case' })
   await pds.lose('record', { repo_id: account.id, path: pathOf(7) })
   await account.call('com.atproto.server.deactivateAccount', { json: {} })
-  // On PostgreSQL, an event has its number a moment later.
-  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  await allNumbered(pds)
   const seq = await headSeq()
   await repaired(account)
   expect(await headSeq()).toBe(seq)

@@ -20,7 +20,7 @@ import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { rawParts } from '../../data/repo/repo.ts'
 import { BlockPool, type Source } from './block-pool.ts'
 import { isIn, readPartly, type Gap } from './partial-tree.ts'
-import { nextOrphan, rawEvents, rawNodes, rawRecords, rawRepo, type RawRepo } from './row-store.ts'
+import { NO_NUMBER, nextOrphan, rawEvents, rawNodes, rawRecords, rawRepo, type RawRepo } from './row-store.ts'
 
 const PAGE = 200
 const beforeCids: { cid: Uint8Array; bytes: Uint8Array } = { cid: new Uint8Array(), bytes: new Uint8Array() }
@@ -234,8 +234,9 @@ class Planner {
       for (const event of page) {
         const body = await this.pool.addEvent(event.frame)
         const checked = await checkEvent(event)
-        if (!checked.ok) this.#brokenEvents.push(event.seq)
-        else if (checked.state !== null) {
+        if (!checked.ok) {
+          if (event.seq !== NO_NUMBER) this.#brokenEvents.push(event.seq)
+        } else if (checked.state !== null) {
           const { rev, commit, ops } = checked.state
           this.#addCommit(commit.bytes, 'the event log')
           for (const { path, cid } of ops) this.#changes.set(path, { rev: rev as Tid, cid })

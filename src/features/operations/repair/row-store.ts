@@ -1,6 +1,7 @@
 /** The SQL of repairs: rows as they are, whatever is wrong with them. */
 import { sqlName, sqlNames, tablesOf, type TableShape } from '../../../platform/database/catalog.ts'
 import {
+  inPages,
   sql,
   sqlList,
   sqlRows,
@@ -13,7 +14,7 @@ import {
 import { OperatorError } from '../../../base/operator-error.ts'
 import { rawParts } from '../../data/repo/repo.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
-import type { EventType } from '../../../protocol/frames.ts'
+import { completedFrame, type EventType, type FramePieces } from '../../../protocol/frames.ts'
 
 export interface RawRepo {
   id: number
@@ -65,7 +66,11 @@ export const rawNodes = (
     sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT ${limit}`,
   )
 
+/** Stands for the number of an event that has none yet. Numbers begin with 1. */
+export const NO_NUMBER = 0
+
 export interface RawEvent {
+  /** `NO_NUMBER` if it has none yet. */
   seq: number
   did: Did
   type: EventType
@@ -74,8 +79,8 @@ export interface RawEvent {
 }
 
 /**
- * The events of a repository in the log, in their order and in pages. Reads the whole log once: the list of events by
- * account may be damaged too.
+ * The events of a repository in their order and in pages: those of the log and then, on PostgreSQL, those that have no
+ * number yet. Reads the whole log once: the list of events by account may be damaged too.
  */
 export async function* rawEvents(reader: Reader, did: Did, limit: number): AsyncGenerator<RawEvent[]> {
   const numbers = await reader.all<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE did = ${did} ORDER BY seq`)
@@ -83,7 +88,27 @@ export async function* rawEvents(reader: Reader, did: Did, limit: number): Async
     yield await reader.all(sql`
       SELECT seq, did, event_type AS type, sequenced_at AS "sequencedAt", frame FROM repo_seq
       WHERE seq IN ${sqlList(numbers.slice(at, at + limit).map(({ seq }) => seq))} ORDER BY seq`)
+  const pending = inPages(limit, { id: 0 }, ({ id }, limit) => rawPending(reader, did, id, limit))
+  for await (const page of pending)
+    yield page.map(({ type, writtenAt, ...pieces }) => ({
+      seq: NO_NUMBER,
+      did,
+      type,
+      sequencedAt: writtenAt,
+      frame: completedFrame(pieces, NO_NUMBER, writtenAt),
+    }))
 }
+
+interface RawPending extends FramePieces {
+  id: number
+  type: EventType
+  writtenAt: number
+}
+
+const rawPending = (reader: Reader, did: Did, after: number, limit: number): Promise<RawPending[]> =>
+  reader.all(sql`
+    SELECT id, event_type AS type, written_at AS "writtenAt", head, middle, rest FROM unnumbered_event
+    WHERE did = ${did} AND id > ${after} ORDER BY id LIMIT ${limit}`)
 
 export const deleteEvents = (tx: Tx, did: Did, seqs: readonly number[]): Promise<number> =>
   tx.run(sql`DELETE FROM repo_seq WHERE did = ${did} AND seq IN ${sqlList(seqs)}`)
