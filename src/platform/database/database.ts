@@ -59,6 +59,11 @@ export class DatabaseUnavailable extends Error {
   readonly retryAfterSecs = 2
 }
 
+/** The same of a change that may have been made, or may still be. The message says so. */
+export class OutcomeUnknown extends DatabaseUnavailable {
+  override name = 'OutcomeUnknown'
+}
+
 /**
  * A row has changed since the transaction read it. An adapter that runs transactions concurrently runs this one again.
  */

@@ -1,5 +1,5 @@
 /** What an error of PostgreSQL, or of the line to it, means for the transaction that met it. */
-import { DatabaseUnavailable, WriteConflict } from './database.ts'
+import { DatabaseUnavailable, OutcomeUnknown, WriteConflict } from './database.ts'
 
 interface DriverError {
   /** Error code of the driver, or of the system. */
@@ -71,7 +71,6 @@ export function faultOf(error: unknown): unknown {
 }
 
 export const unknownOutcome = (cause: unknown) =>
-  new DatabaseUnavailable(
-    'the connection to the database was lost during a change, which may or may not have been made',
-    { cause },
-  )
+  new OutcomeUnknown('the connection to the database was lost during a change, which may or may not have been made', {
+    cause,
+  })

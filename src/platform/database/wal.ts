@@ -9,12 +9,12 @@
 import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { storageFaultOf } from '../files/storage-faults.ts'
-import { DatabaseUnavailable } from './database.ts'
+import { DatabaseUnavailable, OutcomeUnknown } from './database.ts'
 
 const flush = promisify(fdatasync)
 
 /** The log could not be flushed. Only the next start shows whether what was written to it last is on the disk. */
-export class FlushFailed extends DatabaseUnavailable {
+export class FlushFailed extends OutcomeUnknown {
   /** What becomes of changes that begin later. */
   readonly refusal: DatabaseUnavailable
 

@@ -15,7 +15,8 @@ import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { lockOn, type Lock, type Tx } from '../../../platform/database/database.ts'
+import { lockOn, OutcomeUnknown, type Lock, type Tx } from '../../../platform/database/database.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import type { IncomingBlob } from './blob-storage.ts'
 import { deleteAllBlobs, hasOwner } from './blob-store.ts'
 import { blobStorage } from './open-storage.ts'
@@ -48,7 +49,10 @@ const beingRemoved = () =>
     headers: { 'Retry-After': '10' },
   })
 
-/** Place a received blob and write its row with `write`, under a lock, or leave neither. */
+/**
+ * Place a received blob and write its row with `write`, under a lock, or leave neither. If it is not known whether the
+ * row was written, the bytes stay.
+ */
 export async function keepBlob(
   ctx: Context,
   incoming: IncomingBlob,
@@ -69,7 +73,8 @@ export async function keepBlob(
         return
       } catch (error) {
         if (error instanceof Overtaken && placings < MAX_PLACINGS) continue
-        await dropPlaced(ctx, cid)
+        // A row that may still be written needs the bytes.
+        if (!(error instanceof OutcomeUnknown)) await tidyUp(ctx, () => dropPlaced(ctx, cid))
         throw error instanceof Overtaken ? beingRemoved() : error
       }
     }
@@ -98,10 +103,14 @@ export async function cancelRemoval(tx: Tx, cid: string, lastTaker: string | nul
     throw new Overtaken('the blob was removed after it was placed')
 }
 
-/** The row of a placed blob could not be written. */
+/**
+ * The row of a placed blob could not be written. A transaction sees the row of another upload that is committed, and
+ * that readers do not see yet.
+ */
 async function dropPlaced(ctx: Context, cid: string): Promise<void> {
-  if (!blobStorage(ctx).isShared) return removeUnowned(ctx, cid)
-  await ctx.db.transaction((tx) => insertRemovalOfUnowned(tx, cid, ctx.clock.now()))
+  const storage = blobStorage(ctx)
+  if (storage.isShared) await ctx.db.transaction((tx) => insertRemovalOfUnowned(tx, cid, ctx.clock.now()))
+  else if (!(await ctx.db.transaction((tx) => hasOwner(tx, cid)))) await storage.remove(cid)
 }
 
 /**

@@ -8,6 +8,7 @@
 import { serviceUnavailable } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import type { Block } from '../../../protocol/car.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'
@@ -36,7 +37,7 @@ export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) =
   try {
     return await build(id)
   } catch (error) {
-    await endStaging(ctx.db, id)
+    await tidyUp(ctx, () => endStaging(ctx.db, id))
     throw error
   }
 }

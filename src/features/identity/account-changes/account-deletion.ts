@@ -8,6 +8,7 @@ import { forgetAccount } from '../../../http/hooks.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
 import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
@@ -77,7 +78,7 @@ export async function deleteProven(exchange: Exchange, { did, token, revalidate 
   if (outcome === 'refused') throw deletionRefused()
   if (outcome === 'gone already') return
   announce(exchange, 'deleted', did)
-  await outcome.sequel()
+  await tidyUp(ctx, outcome.sequel)
 }
 
 const deletionRefused = () => authenticationRequired('Invalid did, password, proof or token')
@@ -130,7 +131,7 @@ export async function deleteAccount(by: By, did: Did, operated: Operated | null 
   })
   if (sequel === null) return false
   announce(by, 'deleted', did, { actor: operated?.actor })
-  await sequel()
+  await tidyUp(ctx, sequel)
   return true
 }
 
@@ -143,7 +144,7 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
   )
   if (sequel === null) return false
   announce({ ctx }, 'deleted', did)
-  await sequel()
+  await tidyUp(ctx, sequel)
   return true
 }
 

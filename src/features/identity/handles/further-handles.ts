@@ -6,6 +6,7 @@
 import { forbidden, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import {
   accountAt,
@@ -46,7 +47,7 @@ export async function addHandle(by: By, did: Did, text: string): Promise<Handle>
       await announceIn(tx, by, 'handleAdded', did, { handle })
     })
   } catch (error) {
-    await endFailedAttempt(ctx, held, error, { isSent: false })
+    await tidyUp(ctx, () => endFailedAttempt(ctx, held, error, { isSent: false }))
     throw error
   }
   return handle

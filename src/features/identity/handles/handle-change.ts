@@ -6,6 +6,7 @@ import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
@@ -56,7 +57,7 @@ export async function changeHandle(
     if (!held) throw handleTaken(handle)
     await publishAndGive(by, held, operated?.actor)
   })
-  await resolveDid(ctx, did, { live: true })
+  await tidyUp(ctx, () => resolveDid(ctx, did, { live: true }))
 }
 
 async function publishAndGive(by: By, held: HeldName, actor: string | undefined): Promise<void> {
@@ -71,7 +72,7 @@ async function publishAndGive(by: By, held: HeldName, actor: string | undefined)
     if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
       throw accountNotFound()
   } catch (error) {
-    await endFailedAttempt(ctx, held, error, { isSent })
+    await tidyUp(ctx, () => endFailedAttempt(ctx, held, error, { isSent }))
     throw error
   }
 }

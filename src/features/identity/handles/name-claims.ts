@@ -17,6 +17,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { holderOf } from '../../../platform/database/row-holders.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { formatDidKey, type SigningKey } from '../../../protocol/keys.ts'
@@ -257,7 +258,7 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
     if (state === null || claimedHandle(state) !== handle) return true
     return !(await giveClaimedHandle({ ctx }, claim))
   } catch (error) {
-    await endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() })
+    await tidyUp(ctx, () => endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() }))
     throw error
   }
 }

@@ -23,6 +23,7 @@ import { announceIn, rememberPlace } from '../account-events/account-events.ts'
 import { hashPassword, givePassword } from '../passwords/passwords.ts'
 import { makeAccountKey, signingKeyOf } from '../account-keys/account-keys.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import { bindBroughtKey } from './brought-identity.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { createRepo } from '../../data/repo/repo.ts'
@@ -126,7 +127,7 @@ async function makeAccount<Entry>(
     })
     return { did, handle, genesis: prepared?.genesis ?? null, entry }
   } catch (error) {
-    await endFailedAttempt(ctx, claimed, error, { isSent: claimed.prepared !== null })
+    await tidyUp(ctx, () => endFailedAttempt(ctx, claimed, error, { isSent: claimed.prepared !== null }))
     throw error
   }
 }

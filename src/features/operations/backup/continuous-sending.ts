@@ -20,7 +20,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
-import { DatabaseUnavailable, type LogFollowing } from '../../../platform/database/database.ts'
+import { DatabaseUnavailable, OutcomeUnknown, type LogFollowing } from '../../../platform/database/database.ts'
 import type {
   CommitGate,
   GatedCommit,
@@ -103,7 +103,7 @@ const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const ANOTHER_CHAIN =
   'restarting the continuous backup with a new base: the log of the database does not continue the last segment'
 const DELETED = 'the destination of the continuous backup has lost an object, which is stored again'
-const UNKNOWN = '; the change may still take effect'
+const NOT_STORED = 'the continuous backup cannot store the change at its destination'
 
 /** Where the chain continues if the destination has more segments than the saved state. */
 interface Later {
@@ -343,7 +343,7 @@ export class ContinuousSending implements CommitGate {
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
     if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
     // Writes are being refused, but this group had begun before.
-    else if (this.refusal !== null) commit.refuse(unavailable(UNKNOWN))
+    else if (this.refusal !== null) commit.refuse(undecided())
     try {
       await Promise.all([promise, commit.flushed])
     } finally {
@@ -382,7 +382,7 @@ export class ContinuousSending implements CommitGate {
   #giveUp(): void {
     this.#isOver = true
     this.refusal ??= { error: unavailable(), at: this.ctx.clock.monotonic() }
-    for (const { reject } of this.#passing) reject(unavailable(UNKNOWN))
+    for (const { reject } of this.#passing) reject(undecided())
   }
 
   /** Refuse the pending writes, and all others until the destination accepts segments again. */
@@ -392,7 +392,7 @@ export class ContinuousSending implements CommitGate {
       this.ctx.log.error('refusing writes: they cannot be stored at the destination of the continuous backup')
       this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
     }
-    for (const { refuse } of this.#passing) refuse(unavailable(UNKNOWN))
+    for (const { refuse } of this.#passing) refuse(undecided())
   }
 
   async #resume(noted: ChainState): Promise<boolean> {
@@ -1200,5 +1200,5 @@ function after(state: ChainState, { header, digest }: Pick<Segment, 'header' | '
   return { ...state, number, next: numberAfter(header), at, position, promise, epoch, digest, sinceBase, closed: null }
 }
 
-const unavailable = (rest = ''): DatabaseUnavailable =>
-  new DatabaseUnavailable(`the continuous backup cannot store the change at its destination${rest}`)
+const unavailable = (): DatabaseUnavailable => new DatabaseUnavailable(NOT_STORED)
+const undecided = (): OutcomeUnknown => new OutcomeUnknown(`${NOT_STORED}; the change may still take effect`)
