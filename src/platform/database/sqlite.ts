@@ -455,13 +455,31 @@ class Snapshots {
     return this.#newest
   }
 
+  /** Have a connection for the next state, so that none has to be opened for it. */
+  makeReady(): void {
+    if (this.#idle.length > 0) return
+    const prepared = this.#keepState()
+    prepared.command('ROLLBACK')
+    this.#idle.push(prepared)
+  }
+
   #begin(version: number): Snapshot {
     if (this.#isClosed) throw new DatabaseUnavailable('the database is closed')
-    const prepared = this.#idle.pop() ?? this.open()
-    prepared.command('BEGIN')
-    // SQLite fixes the visible state at the first statement, and others may come in before that.
-    prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+    const prepared = this.#keepState()
     return { prepared, version, reader: readerOf(prepared), users: 0 }
+  }
+
+  #keepState(): Prepared {
+    const prepared = this.#idle.pop() ?? this.open()
+    try {
+      prepared.command('BEGIN')
+      // SQLite fixes the visible state at the first statement, and others may come in before that.
+      prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+      return prepared
+    } catch (error) {
+      prepared.close()
+      throw error
+    }
   }
 
   #end(snapshot: Snapshot): void {
@@ -814,6 +832,8 @@ class WriterQueue {
     const afterCommit = this.#afterCommit
     snapshots.maxIdle = MAX_UNSETTLED
     this.shown ??= snapshots.enter(this.version)
+    // Before the COMMIT: once that is made, no file that cannot be opened may be told as the reason why it was not.
+    snapshots.makeReady()
     this.version++
     const mark = board?.begin()
     const before = this.#unsettled.at(-1)
@@ -827,8 +847,8 @@ class WriterQueue {
       })
       throw error
     }
-    const state = snapshots.enter(this.version)
-    this.follower!.note(this.#frames())
+    const state = this.#stateMade(members)
+    if (state === null) return
     const flushed = this.log.sync()
     const refuse = (error: Error) => {
       for (const { waiting } of members) waiting.reject(error)
@@ -852,6 +872,23 @@ class WriterQueue {
       board?.settle(mark)
       this.#acknowledge(members, afterCommit)
     })
+  }
+
+  /**
+   * Returns the state after a COMMIT, once the follower knows of it. If it cannot be read, returns null: only the next
+   * start shows whether it is durable, and nothing may build on it.
+   */
+  #stateMade(members: readonly Member[]): Snapshot | null {
+    try {
+      const state = this.snapshots.enter(this.version)
+      this.follower!.note(this.#frames())
+      return state
+    } catch (error) {
+      this.#end ??= endOf(new FlushFailed(error))
+      this.#noteFault(this.#end.error)
+      for (const { waiting } of members) waiting.reject(this.#end.error)
+      return null
+    }
   }
 
   /** Add to those that wait for the gate. */

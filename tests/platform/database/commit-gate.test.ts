@@ -1,6 +1,6 @@
 /** Commits behind a gate: several wait at a time, and nobody sees one before it has passed. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql, type Database, type Reader } from '../../../src/platform/database/database.ts'
@@ -119,6 +119,29 @@ test.each([
   }
   await ended
   expect(end).toBe(told)
+})
+
+test('a commit whose state no connection can be opened for is not made, and is refused as one that was not', async () => {
+  const one = await add('one')
+  let hasRun = false
+  const told = thrownBy(
+    db.transaction(async (tx) => {
+      await tx.run(sql`INSERT INTO item (name) VALUES ('two')`)
+      // As if too many files were open.
+      renameSync(path, `${path}.away`)
+      hasRun = true
+    }),
+  )
+  await until(() => hasRun)
+  await eventLoopTurns(2)
+  renameSync(`${path}.away`, path)
+  waiting[0]!.resolve()
+  expect(await told).toThrow('unable to open')
+  expect(one.end).toBe('done')
+  const three = await add('three')
+  for (const gate of waiting) gate.resolve()
+  await until(() => three.end !== 'waits')
+  expect(await seen()).toEqual(everywhere('one', 'three'))
 })
 
 test('a reader keeps its state while commits pass', async () => {
