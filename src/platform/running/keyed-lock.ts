@@ -10,18 +10,21 @@ import { KeyedQueue } from '../../base/keyed-queue.ts'
 import type { Context } from '../context.ts'
 import { sql } from '../database/database.ts'
 import { holderOf, isHolderGone } from '../database/row-holders.ts'
+import { outsideRequests } from './request-scope.ts'
 
 /** Longer than any turn takes, because everything that one waits for has a time-out. */
 const MAX_TURN_MILLIS = 10 * MINUTE_MILLIS
 /** Until a node looks again whether the turn of another has ended. */
 const LOOK_MILLIS = 100
+/** Between tries to store that a turn has ended. */
+const RETRY_MILLIS = 1000
 
 export class KeyedLock {
   readonly #queue = new KeyedQueue()
 
   /** `name` tells the locks of the server apart. */
   constructor(
-    readonly ctx: Pick<Context, 'db' | 'clock' | 'log'>,
+    readonly ctx: Pick<Context, 'db' | 'clock' | 'log' | 'signals'>,
     readonly name: string,
   ) {}
 
@@ -34,8 +37,8 @@ export class KeyedLock {
 
   async #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
     const turn = randomUUID()
-    while (!(await this.#begin(name, turn))) await pause(LOOK_MILLIS)
     try {
+      while (!(await this.#begin(name, turn))) await pause(LOOK_MILLIS)
       return await work()
     } finally {
       await this.#end(turn)
@@ -52,13 +55,31 @@ export class KeyedLock {
     return begun > 0
   }
 
-  /** What the work has done stands, also if the row cannot be deleted. */
+  /** What the work has done stands, also if the row cannot be deleted. One that has not begun may have a row, too. */
   async #end(turn: string): Promise<void> {
-    const { db, log } = this.ctx
     try {
-      await db.run(sql`DELETE FROM lane WHERE turn = ${turn}`)
+      await this.#delete(turn)
     } catch (error) {
-      log.warn('could not release the lock: it will expire', { action: this.name, error })
+      this.ctx.log.warn('could not release the lock; will retry', { action: this.name, error })
+      void outsideRequests(() => this.#endLater(turn))
     }
+  }
+
+  /** Until then, all who want the lock wait, because the node that has it is alive. */
+  async #endLater(turn: string): Promise<void> {
+    const { clock, signals } = this.ctx
+    const endsAt = clock.monotonic() + MAX_TURN_MILLIS
+    let isOver = false
+    const end = () => void (isOver = true)
+    const forget = signals.stopping.subscribe(end)
+    while (!isOver && clock.monotonic() < endsAt) {
+      await pause(RETRY_MILLIS, undefined, { ref: false })
+      if (!isOver) await this.#delete(turn).then(end, () => undefined)
+    }
+    forget()
+  }
+
+  async #delete(turn: string): Promise<void> {
+    await this.ctx.db.run(sql`DELETE FROM lane WHERE turn = ${turn}`)
   }
 }

@@ -61,6 +61,13 @@ test('a turn that fails makes room for the next', async () => {
   expect(await lockAt(there).run('failing', async () => 'done')).toBe('done')
 })
 
+test('a turn whose end could not be stored is over once that works again', async () => {
+  let bringBack = async () => {}
+  await lockAt(here).run('hidden', async () => void (bringBack = await here.hide('lane')))
+  await bringBack()
+  expect(await lockAt(there).run('hidden', async () => 'done')).toBe('done')
+})
+
 test('of handle changes at both nodes, the account ends up with the one that the directory has', async () => {
   const account = await createAccount(here, 'changing')
   const answers = await Promise.all(
