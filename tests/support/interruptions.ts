@@ -70,3 +70,22 @@ export function afterSnapshot({ ctx: { db } }: Pick<TestPds, 'ctx'>, act: () => 
   })
   return snapshots
 }
+
+/** Once, do something before the read of this number whose text has these words. */
+export function beforeRead(
+  { ctx: { db } }: Pick<TestPds, 'ctx'>,
+  { words, number }: { words: string; number: number },
+  act: () => Promise<unknown>,
+): Disposable {
+  const get = db.get.bind(db)
+  const reads = spyOn(db, 'get')
+  let count = 0
+  reads.mockImplementation(async (query) => {
+    if (query.texts.join('').includes(words) && ++count === number) {
+      reads.mockRestore()
+      await act()
+    }
+    return get(query)
+  })
+  return reads
+}

@@ -14,7 +14,7 @@ import { basic, bearer, request } from '../../support/clients/http.ts'
 import { Consumer } from '../../support/clients/consumer.ts'
 import { type Fate, holdPosts } from '../../support/faults/faulty-line.ts'
 import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
-import { beforeTransaction } from '../../support/interruptions.ts'
+import { beforeRead, beforeTransaction } from '../../support/interruptions.ts'
 import { Random } from '../../support/random.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { withMasterKey } from '../../support/clients/recovery.ts'
@@ -89,6 +89,20 @@ test('an operation whose session ends before it takes effect is not submitted', 
   )
   expect(await complete(alice, operation)).toMatchObject({ status: 401 })
   expect(submissions()).toEqual([])
+})
+
+test('an operation that takes effect while a request looks for its outcome is not reported as refused', async () => {
+  const staged = await stagedKey(alice)
+  const operation = await publishing(alice, staged)
+  oneOperation('question lost')
+  using _ = atOneNode(pds, 'the reads of one node are interrupted')
+  // The request reads the staged key first, then the first try of the step, which fails, and then the request again.
+  using __ = beforeRead(pds, { words: 'FROM staged_key', number: 3 }, () => {
+    pds.clock.advance({ secs: 60 })
+    return pds.runSteps()
+  })
+  expect(await complete(alice, operation)).toMatchObject({ status: 200, body: { signingKey: staged } })
+  expect(await stagedRows()).toBe(0)
 })
 
 test('everybody who reads the directory can verify the repository before a rotation, and after it', async () => {

@@ -176,10 +176,11 @@ async function submit(by: Exchange, did: Did, signingKey: string, operation: Ope
 
 /** Returns the key if it was promoted. */
 async function outcome(ctx: Context, did: Did, signingKey: string): Promise<string> {
+  // Before the key: a staged key that is promoted in between is then found to be the account's, not to be refused.
+  const isOpen = (await findStagedKey(ctx.db, did))?.operation != null
   const key = await currentKey(ctx, did)
   if (key === null) throw accountNotFound()
   if (key === signingKey) return signingKey
-  const isOpen = (await findStagedKey(ctx.db, did))?.operation != null
   throw new Refusal(
     502,
     'PlcDirectoryError',
