@@ -7,6 +7,11 @@ import { findProgress, type StepProgress, type StepRow } from './step-store.ts'
 
 type StepName = Pick<StepRow, 'kind' | 'key'>
 
+/** How a try has ended. */
+interface TryEnd extends Pick<StepRow, 'id'> {
+  isDone: boolean
+}
+
 interface Watch {
   readonly step: StepName
   /** Whether the try succeeded; false if it did not end in time. */
@@ -16,6 +21,8 @@ interface Watch {
   wasThere: boolean
   /** How far it was then; null while that is not known. */
   before: StepProgress | null
+  /** The last try that has ended before that was known. */
+  ended: TryEnd | null
 }
 
 export class StepWatches {
@@ -34,16 +41,30 @@ export class StepWatches {
       beside.delete(watch)
       if (beside.size === 0 && this.#watches.get(name) === beside) this.#watches.delete(name)
     })
-    const watch: Watch = { step, end, tell: resolve, wasThere, before: null }
+    const watch: Watch = { step, end, tell: resolve, wasThere, before: null, ended: null }
     this.#watches.set(name, beside.add(watch))
     return watch
   }
 
+  /**
+   * The caller has learned how far the step was when it began to wait. If there was none, and no try of it has ended
+   * here, `isGone` is told.
+   */
+  know(watch: Watch, before: StepProgress | null, isGone: boolean): void {
+    const { ended } = watch
+    watch.before = before
+    watch.wasThere = before !== null
+    if (before === null) watch.tell(ended?.isDone ?? isGone)
+    else if (ended !== null && concerns(ended, before)) watch.tell(ended.isDone)
+  }
+
   /** A try of the step has ended here. */
-  tell(step: StepName, isDone: boolean): void {
-    const name = nameOf(step)
-    for (const watch of this.#watches.get(name) ?? []) watch.tell(isDone)
-    this.#watches.delete(name)
+  tell({ id, ...step }: StepName & Pick<StepRow, 'id'>, isDone: boolean): void {
+    for (const watch of this.#watches.get(nameOf(step)) ?? []) {
+      const ended = { id, isDone }
+      if (watch.before === null) watch.ended = ended
+      else if (concerns(ended, watch.before)) watch.tell(isDone)
+    }
   }
 
   /** A try of some step has ended at another node, or some steps have been deleted. */
@@ -72,6 +93,12 @@ export class StepWatches {
 }
 
 const nameOf = ({ kind, key }: StepName) => `${kind} ${key}`
+
+/**
+ * Whether the try belongs to the step that was there before, or to a later one with the same key. A try of an earlier
+ * step, which this one has replaced, may still be under way. Ids sort by the time at which steps were added.
+ */
+const concerns = ({ id }: TryEnd, before: StepProgress): boolean => id >= before.id
 
 /** Whether a try has ended since, without success. */
 const hasFailed = (before: StepProgress, now: StepProgress): boolean =>

@@ -180,9 +180,8 @@ export class StepRunner implements Steps {
   async nextTry<Payload>({ name }: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
     const step = { kind: name, key }
     const watch = this.#watches.begin(step, timeoutMillis, true)
-    watch.before = await findProgress(this.ctx.db, step)
-    // Another node may have been as quick as that, and the account of the step may have been deleted.
-    if (watch.before === null) watch.tell(true)
+    // If there is none, another node was as quick as that, or the account of the step has been deleted.
+    this.#watches.know(watch, await findProgress(this.ctx.db, step), true)
     return watch.end
   }
 
@@ -191,13 +190,12 @@ export class StepRunner implements Steps {
     // Watched first: a try that is under way may end before the transaction does.
     const watch = this.#watches.begin(step, timeoutMillis, false)
     const { clock, db } = this.ctx
-    watch.before = await db.transaction((tx) => {
+    const before = await db.transaction((tx) => {
       db.cluster?.notify(tx, DUE)
       return hastenStep(tx, step, clock.now())
     })
-    watch.wasThere = watch.before !== null
-    if (watch.wasThere) this.wake()
-    else this.#watches.tell(step, false)
+    this.#watches.know(watch, before, false)
+    if (before !== null) this.wake()
     return watch.end
   }
 

@@ -578,6 +578,31 @@ test('one that is added again while it is done is done again', async () => {
   await runner.stop()
 })
 
+test('whoever waits for a step is not told how one has ended that it has replaced', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const { promise: isOver, resolve: end } = Promise.withResolvers<void>()
+  const kind = counted(taken, {
+    concurrency: 1,
+    async take(_ctx, { payload }) {
+      taken.push(payload)
+      if (payload === 'later') throw new Error('no')
+      await isOver
+    },
+  })
+  const runner = runnerOn(pds, kind)
+  const add = (payload: string) => pds.ctx.db.transaction((tx) => runner.add(tx, kind, { key: 'a', payload }))
+  await runner.start()
+  await add('earlier')
+  await until(() => taken.length === 1)
+  await add('later')
+  const told = runner.nextTry(kind, 'a', 60_000)
+  end()
+  expect(await told).toBe(false)
+  expect(taken).toEqual(['earlier', 'later'])
+  await runner.stop()
+})
+
 test('waits double up to a bound, and differ', () => {
   const kind = { firstWaitSecs: 5, maxWaitSecs: 60 }
   expect([1, 2, 3, 4, 5, 50].map((tries) => waitMillis(kind, tries, 1))).toEqual([
