@@ -6,6 +6,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { moveIn, stranger, type Stranger } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { allSeen } from '../../support/clients/events.ts'
+import type { Fate } from '../../support/faults/faulty-line.ts'
 import { ADMIN_TOKEN, MASTER_KEY } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { useWorld } from '../../support/world.ts'
@@ -51,8 +52,12 @@ const placeOf = async ({ did }: { did: string }) => {
   return [services.atproto_pds.endpoint, alsoKnownAs[0]]
 }
 
-/** Steps are due again after every try, at most this often. */
+/**
+ * Steps are due again after every try, at most this often. A try that is under way ends first: it may have begun at
+ * another node, and time that passes beside it would give the step to this one too.
+ */
 async function workOff(): Promise<void> {
+  await pds.runSteps()
   for (let tries = 0; tries < 5 && (await status())?.finishedAt === null; tries++) {
     pds.clock.advance({ secs: LATER_SECS })
     await pds.runSteps()
@@ -219,6 +224,44 @@ describe('what goes wrong on the way', () => {
     await begin({ handles: 'keep' })
     await workOff()
     expect(await status()).toMatchObject({ states: { updated: 2 } })
+  })
+
+  test('an identity that its holder changes at the same time is tried again, and not given up', async () => {
+    const wallet = await stranger(pds, 'k256')
+    const hers = await moveIn(pds, wallet, 'walletholder')
+    await pds.restart(PRESENT)
+    let isFirst = true
+    line.fate = async ({ method, path }): Promise<Fate> => {
+      if (method === 'POST' && path.includes(hers.did) && isFirst) {
+        isFirst = false
+        await wallet.publish({ alsoKnownAs: ['at://walletholder.test', 'at://of.her.own.test'] })
+      }
+      return 'answered'
+    }
+    await begin({ handles: 'keep' })
+    await pds.runSteps()
+    expect(await status()).toMatchObject({ finishedAt: null, states: { updated: 1, failed: 1 } })
+    await workOff()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 2 } })
+    expect(await identityOf(hers.did)).toMatchObject({
+      alsoKnownAs: ['at://walletholder.test', 'at://of.her.own.test'],
+      services: { atproto_pds: { endpoint: 'https://new.test' } },
+    })
+  })
+
+  test('a directory that takes long ends a try, and the next one continues behind it', async () => {
+    const others = [await signUp('bob'), await signUp('carol')]
+    await pds.restart(PRESENT)
+    line.fate = ({ method }) => {
+      if (method === 'POST') pds.clock.advance({ secs: 61 })
+      return 'answered'
+    }
+    await begin({ handles: 'keep' })
+    await pds.runSteps()
+    expect(await status()).toMatchObject({ finishedAt: null, states: { updated: 1 } })
+    await workOff()
+    expect(await status()).toMatchObject({ finishedAt: expect.any(String), states: { updated: 3 } })
+    for (const { did } of [alice, ...others]) expect((await request(`${plc.url}/${did}/log`)).body).toHaveLength(2)
   })
 
   test('an account that always fails holds up no other: it is listed with the error, and tried again', async () => {

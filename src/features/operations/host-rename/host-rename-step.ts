@@ -3,7 +3,7 @@
  * settled. What was done for an account is a row, so a try that is cut off continues where it was. An account that
  * fails holds up no other: it is tried again once all have had their turn.
  */
-import { DAY_MILLIS } from '../../../base/durations.ts'
+import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
 import type { Context } from '../../../platform/context.ts'
 import { Refusal } from '../../../http/errors.ts'
@@ -11,6 +11,7 @@ import type { DidPlace } from '../../../http/paged-list.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import type { StepKind } from '../../../platform/running/steps.ts'
+import { tidyUp } from '../../../platform/running/tidying.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountOf, accountsAfter, type Account } from '../../identity/accounts/accounts.ts'
 import { changeHandle, keepHandle } from '../../identity/handles/handles.ts'
@@ -31,6 +32,13 @@ import { renameIdentity } from './renamed-identity.ts'
 /** Accounts of one try, and the wait before the next: the directory serves others too. */
 const PAGE_ACCOUNTS = 20
 const PAUSE_SECS = 2
+/**
+ * No account is begun later than this in a try, which ends in time even if the directory is slow: of two tries at the
+ * same time, each would have the directory refuse what the other sends.
+ */
+const MAX_ROUND_MILLIS = MINUTE_MILLIS
+/** More than that, and what one account takes whose every request takes its longest. */
+const MAX_TRY_MILLIS = 4 * MINUTE_MILLIS
 /** The wait before accounts that have failed are tried again. */
 const RETRY_SECS = 300
 /** Accounts in a row for which the directory is away before a try ends, and the wait before the next account. */
@@ -56,6 +64,7 @@ export const hostRenameStep: StepKind<Progress> = {
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
+  maxTryMillis: MAX_TRY_MILLIS,
   async take(ctx, { payload: { after, isAgain = false }, end }) {
     const rename = await findRename(ctx.db)
     // The server may have been renamed again, or have its former name back.
@@ -66,13 +75,13 @@ export const hostRenameStep: StepKind<Progress> = {
     const dids = page.map(({ did }) => did)
     const settled = await settledAmong(ctx.db, dids)
     const open = dids.filter((did) => !settled.has(did))
-    const stoppedAt = await renameAll(ctx, rename, open)
-    const last = stoppedAt === null ? page.at(-1) : page.find(({ did }) => did === stoppedAt)
+    const stop = await renameAll(ctx, rename, open)
+    const last = stop === null ? page.at(-1) : page.find(({ did }) => did === stop.did)
     await ctx.db.transaction(async (tx) => {
       if (!(await end(tx))) return
-      if (last !== undefined && (stoppedAt !== null || page.length === PAGE_ACCOUNTS)) {
+      if (last !== undefined && (stop !== null || page.length === PAGE_ACCOUNTS)) {
         const { did, createdAt } = last
-        const waitSecs = stoppedAt !== null ? OUTAGE_SECS : open.length > 0 ? PAUSE_SECS : 0
+        const waitSecs = stop?.waitSecs ?? (open.length > 0 ? PAUSE_SECS : 0)
         await addRenameStep(ctx, tx, { after: { did, createdAt }, isAgain }, waitSecs)
       } else if ((await unsettledAfter(tx, null, 1)).length > 0)
         await addRenameStep(ctx, tx, { after: null, isAgain: true }, RETRY_SECS)
@@ -89,11 +98,18 @@ export const addRenameStep = (
   waitSecs = 0,
 ): Promise<void> => ctx.steps.add(tx, hostRenameStep, { key: RENAME_KEY, payload: progress, waitSecs })
 
+interface Stop {
+  /** The last account that had its turn. */
+  did: Did
+  waitSecs: number
+}
+
 /**
- * Returns the account at which the try ended, because the directory is away; null if all had their turn. The next try
- * continues behind it: the directory may have failed for these accounts only.
+ * Returns where the try has ended early, because the directory is away or takes long; null if all had their turn. The
+ * next try continues behind it: the directory may have failed for these accounts only.
  */
-async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<Did | null> {
+async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<Stop | null> {
+  const endsAt = ctx.clock.monotonic() + MAX_ROUND_MILLIS
   let directoryFailures = 0
   for (const did of dids) {
     try {
@@ -104,8 +120,9 @@ async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[])
       const detail = (error instanceof Error ? error.message : String(error)).slice(0, MAX_DETAIL_CHARS)
       await ctx.db.transaction((tx) => noteFailure(tx, did, detail))
       directoryFailures = isOutage(error) ? directoryFailures + 1 : 0
-      if (directoryFailures === MAX_DIRECTORY_FAILURES) return did
+      if (directoryFailures === MAX_DIRECTORY_FAILURES) return { did, waitSecs: OUTAGE_SECS }
     }
+    if (ctx.clock.monotonic() > endsAt) return { did, waitSecs: PAUSE_SECS }
   }
   return null
 }
@@ -135,7 +152,7 @@ async function renameAccount(ctx: Context, rename: HostRename, did: Did): Promis
       })
     if (state === 'updated') await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
   })
-  await resolveDid(ctx, did, { live: true })
+  await tidyUp(ctx, () => resolveDid(ctx, did, { live: true }))
 }
 
 /** The counterpart of a handle under a former host name; null if it is not under one. */

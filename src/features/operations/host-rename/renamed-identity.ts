@@ -7,6 +7,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import {
   isPlcDid,
   nextOperation,
+  operationCid,
   PDS_SERVICE_NAME,
   pdsService,
   signOperation,
@@ -51,8 +52,19 @@ async function submit(ctx: Context, did: Did, operation: LogOperation): Promise<
   } catch (error) {
     if (!['invalid', 'refused'].includes(verdictOf(error))) throw error
     requireNoDoubt(before, sentAt)
+    await requireLast(ctx, did, operation)
     return outcome('refused', (error as PlcDirectoryError).message)
   }
+}
+
+/**
+ * Call it before a refusal counts. Throws if the directory has another last operation than the one before this: the
+ * identity was changed since that was read, by its holder or by another node, and the next try begins with the change.
+ */
+async function requireLast({ plc }: Context, did: Did, { prev }: LogOperation): Promise<void> {
+  const last = await plc.lastOperation(did)
+  if (last === null || operationCid(last).toString() !== prev)
+    throw new Error('the identity was changed while the operation was on its way')
 }
 
 /** What is to be done for an endpoint: null if it is a former address of this server. */
