@@ -22,6 +22,8 @@ const BUCKET = 'copies'
 const KEY = 'S3RVER'
 const CONTENT_SUFFIX = '._S3rver_object'
 const UPLOADS = '._S3rver_uploads'
+/** Of an object that was stored; the large ones are never replaced. */
+const MAX_COMPARED_BYTES = 64 * 1024
 
 /** `half…`: the connection ends in the middle of a body. A number: every response is an error with this status. */
 export type Fault = 'down' | 'list' | 'half-upload' | 'half-download' | 'stalled' | number | null
@@ -138,7 +140,7 @@ export async function startBucket(): Promise<BucketHost> {
     }
     // It answers before its file is written to the end.
     const end = response.end.bind(response) as (...rest: unknown[]) => void
-    const isStored = () => (response.statusCode < 300 ? written(request, body.length) : Promise.resolve())
+    const isStored = () => (response.statusCode < 300 ? written(request, body) : Promise.resolve())
     response.end = ((...rest: unknown[]) => void isStored().then(() => end(...rest))) as unknown as typeof response.end
     handler(replayed(request, body), response)
   }
@@ -150,12 +152,15 @@ export async function startBucket(): Promise<BucketHost> {
     if (parts.every((path) => existsSync(path))) handler(replayed(request, body), response)
     else response.writeHead(400, { 'content-type': 'application/xml' }).end('<Error><Code>InvalidPart</Code></Error>')
   }
-  const written = async ({ url, headers }: IncomingMessage, size: number) => {
+  const written = async ({ url, headers }: IncomingMessage, body: Buffer) => {
     const { searchParams } = new URL(url ?? '/', 'http://localhost')
     if (headers['x-amz-copy-source'] !== undefined) return
     const id = searchParams.get('uploadId')
     const path = id === null ? fileOf(keyOf(url)) : join(uploadsDir, id, searchParams.get('partNumber') ?? '')
-    await until(() => (statSync(path, { throwIfNoEntry: false })?.size ?? -1) >= size, { maxPauseMillis: 1 })
+    const size = () => statSync(path, { throwIfNoEntry: false })?.size ?? -1
+    // What the object had before may have the same size.
+    const isOther = () => body.length <= MAX_COMPARED_BYTES && !readFileSync(path).equals(body)
+    await until(() => size() >= body.length && !isOther(), { maxPauseMillis: 1 })
   }
   const uploadsDir = join(dir, BUCKET, UPLOADS)
   const uploads = () => (existsSync(uploadsDir) ? readdirSync(uploadsDir) : [])

@@ -212,11 +212,12 @@ async function giveAfter(wrongs: number, { code, wrong, give, fromAnywhere }: Gu
 }
 
 test.each(Object.keys(codes))('%s is good after some wrong ones, and refused after one more', async (name) => {
-  const [first, second] = [await codes[name]!(), await codes[name]!()]
+  const first = await codes[name]!()
   const { tries, bits } = first
   expect(2 ** bits / tries).toBeGreaterThan(LEAST_ODDS - 1)
   expect(await giveAfter(tries - 1, first)).toBe(200)
-  expect([400, 401, 429]).toContain(await giveAfter(tries, second))
+  // Made afterwards: the code of an app is old a minute later.
+  expect([400, 401, 429]).toContain(await giveAfter(tries, await codes[name]!()))
 })
 
 test('wrong codes of transfers count over all addresses, and leave nothing for the right one', async () => {
