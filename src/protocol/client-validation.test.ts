@@ -76,6 +76,7 @@ test('each rule that a document breaks refuses it', () => {
     { client_id: 'https://app.example.com/client/other.json' },
     { client_id: undefined },
     { redirect_uris: [] },
+    { redirect_uris: [`https://app.example.com/${'x'.repeat(2048)}`] },
     { redirect_uris: ['https://app.example.com/callback', 'http://127.0.0.1/'] },
     { redirect_uris: ['javascript:alert(1)'] },
     { response_types: ['token'] },

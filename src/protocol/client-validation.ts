@@ -84,6 +84,9 @@ const foreignFields = [
   'authorization_encrypted_response_alg',
 ]
 
+/** A longer link is left out. A redirect URI is stored with each request, and with each code. */
+const MAX_URI_CHARS = 2048
+
 interface Rule {
   holds(metadata: Metadata, url: URL | null, clientId: string): boolean
   reason: string
@@ -137,6 +140,10 @@ const rules: readonly Rule[] = [
   {
     reason: 'client_uri must be a parent of the client id',
     holds: ({ client_uri }, url) => client_uri === undefined || isParent(client_uri, url),
+  },
+  {
+    reason: `a redirect URI has more than ${MAX_URI_CHARS} characters`,
+    holds: ({ redirect_uris }) => redirect_uris.every((uri) => uri.length <= MAX_URI_CHARS),
   },
   {
     reason: 'a redirect URI is not allowed for this client',
@@ -235,9 +242,6 @@ function validateClient(clientId: string, document: unknown, url: URL | null): C
 
 /** Longest name that is stored with each session. Pages show the beginning of it. */
 const MAX_NAME_CHARS = 256
-/** A longer link is left out. */
-const MAX_URI_CHARS = 2048
-
 const shortUri = (uri: string | undefined): string | null =>
   uri !== undefined && uri.length <= MAX_URI_CHARS ? uri : null
 

@@ -86,6 +86,7 @@ export interface Tables {
   move_in: { did: string; session_wrapped: string | null; stage: string }
   move_plan: { did: string }
   name_claim: { handle: string; did: string; attempt: string | null; held_until: number; attempt_by: string | null }
+  oauth_client: { client_id: string; document: string; fetched_at: number }
   oauth_code: { code_hash: string }
   oauth_device: { token_hash: string; expires_at: number }
   oauth_device_account: {
@@ -119,7 +120,7 @@ export interface Tables {
     beats: number
   }
   oauth_replay: { kind: string; value: string }
-  oauth_request: Record<never, never>
+  oauth_request: { id_hash: string; client_id: string; content: string; expires_at: number }
   operator_audit: Record<never, never>
   operator_role: { role: string }
   operator_session: Record<never, never>

@@ -31,7 +31,8 @@ export interface CachedDocuments {
    */
   put(writer: Writer, id: string, text: string, askedAt: Millis, now?: Millis): Promise<number>
   forget(writer: Writer, id: string): Promise<number>
-  forgetBefore(writer: Writer, instant: Millis): Promise<number>
+  /** Forget some of those that were asked for before an instant. */
+  forgetBefore(writer: Writer, instant: Millis, limit: number): Promise<number>
   /** What keeps the table small. It needs an index on the length of `document`. */
   bounded(db: Database): BoundedTable
 }
@@ -45,7 +46,10 @@ export const cachedDocuments = (table: Sql, key: Sql): CachedDocuments => ({
       ON CONFLICT (${key}) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at
       WHERE ${table}.fetched_at <= excluded.fetched_at OR ${table}.fetched_at > ${now + MAX_SKEW_MILLIS}`),
   forget: (writer, id) => writer.run(sql`DELETE FROM ${table} WHERE ${key} = ${id}`),
-  forgetBefore: (writer, instant) => writer.run(sql`DELETE FROM ${table} WHERE fetched_at < ${instant}`),
+  forgetBefore: (writer, instant, limit) =>
+    writer.run(sql`
+      DELETE FROM ${table} WHERE ${key} IN (
+        SELECT ${key} FROM ${table} WHERE fetched_at < ${instant} ORDER BY fetched_at LIMIT ${limit})`),
   bounded: (db) =>
     new BoundedTable(db, { table, key, document: sql`document`, maxRows: MAX_ROWS, maxBytes: MAX_BYTES }),
 })

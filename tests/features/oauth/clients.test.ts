@@ -66,6 +66,43 @@ describe('a client', () => {
   })
 })
 
+test('a pushed request is stored with what its page shows of the client, not with all that the client publishes', async () => {
+  Object.assign(published, {
+    jwks_uri: undefined,
+    jwks: { keys: [{ ...key.jwk, kid: 'one', x5c: ['x'.repeat(30_000)] }] },
+    redirect_uris: [REDIRECT, ...Array.from({ length: 10 }, (_, i) => `${REDIRECT}/${i}${'x'.repeat(2000)}`)],
+    tos_uri: `https://${HOST}/terms`,
+  })
+  const app = client()
+  const requestUri = await app.requestUri()
+  const rows = await pds.rows('oauth_request', { client_id: clientId }, ['content'])
+  expect(rows.map(({ content }) => content.length < 2000)).toEqual([true])
+  expect((await request(app.authorizeUrl(requestUri))).body).toContain(`https://${HOST}/terms`)
+  expect((await app.redeem(await app.code(person))).status).toBe(200)
+})
+
+test('what has expired is deleted in pieces, until nothing of it is left', async () => {
+  const content = JSON.stringify({})
+  const lapsed = Array.from({ length: 250 }, (_, i) => ({
+    id_hash: `lapsed ${i}`,
+    client_id: 'x',
+    content,
+    expires_at: 1,
+  }))
+  const fetched_at = 1
+  await pds.plant('oauth_request', lapsed)
+  await pds.plant(
+    'oauth_client',
+    lapsed.map(({ id_hash: client_id }) => ({ client_id, document: '{}', fetched_at })),
+  )
+  const { requests, clients } = (await pds.runSweep('oauth-expiry')) as { requests: number; clients: number }
+  expect([requests >= 250, clients >= 250]).toEqual([true, true])
+  expect([
+    await pds.count('oauth_request', { client_id: 'x' }),
+    await pds.count('oauth_client', { fetched_at }),
+  ]).toEqual([0, 0])
+})
+
 describe('a document', () => {
   test.each(['https://[', longHost])('with the URI %j is refused', async (uri) => {
     const members: Record<string, unknown>[] = [

@@ -6,10 +6,13 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
 import { expiringContents, type Expiring } from './expiring-contents.ts'
 
-/** A request that awaits a decision, with the client's metadata and key at the time of the push. */
+/** What a client is shown by. The rest of its metadata is fetched again when it counts. */
+export type ShownClient = Pick<ClientMetadata, 'clientId' | 'name' | 'policyUri' | 'tosUri'>
+
+/** A request that awaits a decision, with the client and its key at the time of the push. */
 export interface PendingRequest {
   request: AuthorizationRequest
-  client: ClientMetadata
+  client: ShownClient
   /** Null for a public client. */
   clientKey: ClientKey | null
 }
@@ -28,10 +31,14 @@ export const insertRequest = (
   idHash: string,
   pending: PendingRequest,
   expiresAt: Millis,
-): Promise<number> =>
-  writer.run(
-    sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`,
+): Promise<number> => {
+  const { clientId, name, policyUri, tosUri } = pending.client
+  // Metadata may have 64 KiB, and strangers push.
+  const content = JSON.stringify({ ...pending, client: { clientId, name, policyUri, tosUri } satisfies ShownClient })
+  return writer.run(
+    sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${content}, ${expiresAt})`,
   )
+}
 
 /** Returns the request; null if it is unknown, decided or expired. */
 export const findRequest = async (reader: Reader, idHash: string, now: Millis): Promise<OpenRequest | null> =>

@@ -25,7 +25,9 @@ export const expiringContents = <Content>(table: Sql, key: Sql) => ({
   /** Delete it and return it; null if there is none, or it has expired. */
   take: async (tx: Tx, id: string, now: Millis): Promise<Expiring<Content> | null> =>
     liveAt(await tx.get<Row>(sql`DELETE FROM ${table} WHERE ${key} = ${id} RETURNING ${columns}`), now),
-  /** Delete what has expired at `now`. Returns how many. */
-  deleteExpired: (writer: Writer, now: Millis): Promise<number> =>
-    writer.run(sql`DELETE FROM ${table} WHERE expires_at <= ${now}`),
+  /** Delete some of what has expired at `now`, the oldest first. Returns how many. */
+  deleteExpired: (writer: Writer, now: Millis, limit: number): Promise<number> =>
+    writer.run(sql`
+      DELETE FROM ${table} WHERE ${key} IN (
+        SELECT ${key} FROM ${table} WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit})`),
 })
