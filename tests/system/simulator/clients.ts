@@ -1,5 +1,6 @@
 /** Clients: what they do, and what they hold the server to. */
-import type { PublicKey } from '../../../src/protocol/keys.ts'
+import { formatDidKey, type PublicKey, type SigningKey } from '../../../src/protocol/keys.ts'
+import { nextOperation, SIGNING_KEY_NAME, signOperation, stateOf } from '../../../src/protocol/plc.ts'
 import type { Told, Write } from './ledger.ts'
 import { actorNamed, type Actor } from './timeline.ts'
 import type { Ask, Node, Reply, World } from './world.ts'
@@ -10,6 +11,8 @@ export interface Holder {
   did: string
   token: string
   key: PublicKey
+  /** A key that the identity names above that of the server. */
+  recovery: SigningKey | null
 }
 
 /** A client gives up waiting after this time. */
@@ -85,7 +88,7 @@ export class Client {
     if (options.mood?.absenceShare !== undefined && timeline.happens(options.mood.absenceShare))
       await this.#changeActivity(holder)
     else if (options.mood?.renameShare !== undefined && timeline.happens(options.mood.renameShare))
-      await (timeline.happens(0.6) ? this.#rename(holder) : this.#resolve(this.#anyHandle(holder)))
+      await this.#changeIdentity(holder)
     else if (act < 26) await this.#change(this.#creation(holder))
     else if (act < 38)
       // At the same time, at nodes that may be different ones.
@@ -310,6 +313,48 @@ export class Client {
     if (reply?.status !== 200 || era !== this.#ledger.era) return
     const { commit } = reply.body as { commit?: { rev: string } }
     if (commit !== undefined) this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
+  }
+
+  async #changeIdentity(holder: Holder): Promise<void> {
+    const { timeline } = this.world
+    if (holder.recovery !== null && timeline.happens(0.4)) await this.#rotate(holder, holder.recovery)
+    else if (timeline.happens(0.6)) await this.#rename(holder)
+    else await this.#resolve(this.#anyHandle(holder))
+  }
+
+  /** Replace the signing key, as a wallet does, which repeats a request that it got no answer to. */
+  async #rotate(holder: Holder, recovery: SigningKey): Promise<void> {
+    const { world } = this
+    const { did, token } = holder
+    const directory = world.directory!
+    const staged = await this.#ask(this.#node(), '/v1/repo-keys/rotation', { json: null, token })
+    if (staged?.status !== 200) return
+    const { signingKey } = staged.body as { signingKey: string }
+    const newest = directory.newestOf(did)!
+    const { verificationMethods, rotationKeys } = stateOf(newest)!
+    const operation = signOperation(
+      nextOperation(newest, {
+        verificationMethods: { ...verificationMethods, [SIGNING_KEY_NAME]: signingKey },
+        rotationKeys: [formatDidKey(recovery.publicKey), signingKey, rotationKeys.at(-1)!],
+      })!,
+      recovery,
+    )
+    const register = this.#ledger.keyOf(did, formatDidKey(holder.key))
+    const setting = register.begin(signingKey, world.timeline.now)
+    let told: Exclude<Told, 'pending'> = 'unknown'
+    for (let tries = 0; tries < 2 && told === 'unknown'; tries++) {
+      const node = this.#node()
+      const what = `let ${holder.name} sign with ${signingKey.slice(-6)}`
+      world.note(this.name, `asks ${node.name} to ${what}`)
+      const reply = await this.#ask(node, '/v1/repo-keys/rotation/complete', { json: { operation }, token })
+      // It may refuse the second request, and have done what the first one asked for.
+      told = tries > 0 && reply?.status !== 200 ? 'unknown' : toldBy(reply)
+      this.counts[told]++
+      world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+      if (reply !== null && reply.status >= 500 && !understood.includes(reply.status))
+        world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+    }
+    register.end(setting, told, world.timeline.now)
   }
 
   /** A handle that others want too. */

@@ -9,6 +9,7 @@ import {
   checkNext,
   headOf,
   operationCid,
+  SIGNING_KEY_NAME,
   stateOf,
   type AuditEntry,
   type LogOperation,
@@ -46,9 +47,20 @@ export class SimulatedDirectory {
 
   /** The handle that it names for a DID now; null if it names none. */
   handleOf(did: string): Handle | null {
-    const head = headOf(this.#logOf(did))
-    const state = head && stateOf(head.operation)
+    const newest = this.newestOf(did)
+    const state = newest && stateOf(newest)
     return state && claimedHandle(state)
+  }
+
+  /** The newest operation; null if the DID was never registered. */
+  newestOf(did: string): LogOperation | null {
+    return headOf(this.#logOf(did))?.operation ?? null
+  }
+
+  /** The key, as a did:key, that it names for signing; null if it names none. */
+  keyOf(did: string): string | null {
+    const newest = this.newestOf(did)
+    return (newest && stateOf(newest)?.verificationMethods[SIGNING_KEY_NAME]) ?? null
   }
 
   /** DIDs for which it names the handle. */
@@ -67,13 +79,13 @@ export class SimulatedDirectory {
   /** How a server reaches it. */
   clientOf(from: Actor): PlcDirectory {
     const state = (did: Did) => {
-      const head = headOf(this.#logOf(did))
-      return head && stateOf(head.operation)
+      const newest = this.newestOf(did)
+      return newest && stateOf(newest)
     }
     const ask = <Value>(work: () => Value) => this.#ask(from, work)
     return {
       state: (did) => ask(() => state(did)),
-      lastOperation: (did) => ask(() => headOf(this.#logOf(did))?.operation ?? null),
+      lastOperation: (did) => ask(() => this.newestOf(did)),
       document: (did) =>
         ask(() => {
           const found = state(did)

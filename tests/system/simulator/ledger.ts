@@ -113,6 +113,11 @@ export class Ledger {
     return this.#registerOf(`${did} activity`, 'active')
   }
 
+  /** The key with which the account signs, as a did:key. */
+  keyOf(did: string, initial: string): Register {
+    return this.#registerOf(`${did} key`, initial)
+  }
+
   handleOf({ name, did }: { name: string; did: string }): Register {
     return this.#registerOf(`${did} handle`, `${name}.test`)
   }

@@ -31,7 +31,7 @@ export interface Mood {
   isLong?: boolean
   /** How probable it is that a client deactivates or activates an account. */
   absenceShare?: number
-  /** How probable it is that a client changes the handle of an account. The directory is then one of its own. */
+  /** How probable it is that a client changes an identity. The directory is then one of its own. */
   renameShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
   graceMillis?: number
@@ -70,11 +70,12 @@ const departures: Mood = {
 }
 /** Accounts are deactivated and activated while others write. */
 const absences: Mood = { name: 'absences', isLong: false, absenceShare: 0.3, tempoMillis: 60, millis: 1500 }
-/** Accounts change their handles, and what is sent to the directory may be lost, late, or done in spite of an error. */
+/** Accounts change handles and keys; what is sent to the directory may be lost, late, or done in spite of an error. */
 const renames: Mood = {
   name: 'renames',
   isLong: false,
   renameShare: 0.5,
+  writers: 3,
   tempoMillis: 100,
   millis: 2500,
   faults: ['crash', 'crashAtCommit', 'interruptedCommit', 'cut', 'freeze', 'stop', ...directoryFaults],

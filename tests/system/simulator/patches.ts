@@ -114,6 +114,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /the directory says/,
   },
+  'unheld-key': {
+    what: 'an account signs commits while the directory may name its next key',
+    patches: [
+      {
+        path: 'src/features/identity/repo-keys/key-rotation.ts',
+        find: 'await holdSigning(ctx, tx, did)',
+        put: '',
+      },
+    ],
+    found: /does not verify/,
+  },
   'short-doubt': {
     what: 'what was sent to the directory without an answer is taken for lost at once',
     patches: [

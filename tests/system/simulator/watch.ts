@@ -2,9 +2,10 @@
 import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
 import { Cid } from '../../../src/protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../src/protocol/commit.ts'
-import type { PublicKey } from '../../../src/protocol/keys.ts'
+import { formatDidKey, parseDidKey, type PublicKey } from '../../../src/protocol/keys.ts'
 import type { Handle } from '../../../src/protocol/identifiers.ts'
 import { buildTree } from '../../../src/protocol/mst.ts'
+import type { Holder } from './clients.ts'
 import { Ledger, type Write } from './ledger.ts'
 import type { Committed } from './postgres-server.ts'
 import type { Changed } from './storage.ts'
@@ -94,8 +95,12 @@ export class Watch {
       this.#chains.set(did, { rev, data: new Cid(data).toString() })
   }
 
+  /** The key that others verify an account's commits with. */
   #keyOf(did: string): PublicKey | undefined {
-    return this.world.holders.find((holder) => holder.did === did)?.key
+    const { directory, holders } = this.world
+    const named = directory?.keyOf(did) ?? null
+    const holder = holders.find((one) => one.did === did)
+    return named !== null && holder !== undefined ? parseDidKey(named)! : holder?.key
   }
 
   /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
@@ -421,21 +426,29 @@ export class Watch {
     const { directory, holders } = this.world
     if (directory === null) return []
     return holders.flatMap(({ name, did }) => {
-      const handle = this.#handleOf(did)
-      const named = directory.handleOf(did)
-      return handle === named ? [] : `${name} has the handle ${handle}, and the directory says ${named}`
+      const { handle, key } = this.#identityOf(did)
+      if (handle !== directory.handleOf(did))
+        return `${name} has the handle ${handle}, and the directory says ${directory.handleOf(did)}`
+      return key === directory.keyOf(did)
+        ? []
+        : `${name} signs with ${key}, and the directory says ${directory.keyOf(did)}`
     })
   }
 
-  #handleOf(did: string): string | null {
-    const [account] = this.world.rows<{ handle: string | null }>('SELECT handle FROM account WHERE did = ?1', did)
-    return account!.handle
+  #identityOf(did: string): { handle: string | null; key: string } {
+    const [account] = this.world.rows<{ handle: string | null; key: string }>(
+      'SELECT handle, signing_key AS key FROM account WHERE did = ?1',
+      did,
+    )
+    return account!
   }
 
-  #requireHandle(holder: { name: string; did: string }): void {
+  #requireIdentity(holder: Holder): void {
     const { world } = this
     const { now } = world.timeline
-    const handle = this.#handleOf(holder.did)
+    const { handle, key } = this.#identityOf(holder.did)
+    if (!this.ledger.keyOf(holder.did, formatDidKey(holder.key)).mayBe(key, now, now))
+      world.fail(`${holder.name} signs with ${key} at the end, and a client was told something else`)
     if (!this.ledger.handleOf(holder).mayBe(String(handle), now, now))
       world.fail(`${holder.name} has the handle ${handle} at the end, and a client was told something else`)
     const told = this.#named.get(holder.did)
@@ -472,7 +485,8 @@ export class Watch {
       if (!this.#since.has(`${did} ${rev}`))
         world.fail(`${by} was told of the commit ${rev}, of which there is no event`)
     const found = new Map<string, Map<string, string>>()
-    for (const { name, did, key } of world.holders) {
+    for (const holder of world.holders) {
+      const { name, did } = holder
       const [repo] = world.rows<{ id: number; rev: string; data: Uint8Array; commit_block: Uint8Array }>(
         'SELECT id, rev, data, commit_block FROM repo WHERE did = ?1',
         did,
@@ -487,9 +501,10 @@ export class Watch {
       )
       if (root.toString() !== new Cid(repo!.data).toString())
         world.fail(`the tree of ${name} is not that of its records`)
-      if (!verifyCommit(parseCommit(repo!.commit_block), key)) world.fail(`the head of ${name} does not verify`)
+      if (!verifyCommit(parseCommit(repo!.commit_block), this.#keyOf(did)!))
+        world.fail(`the head of ${name} does not verify`)
       this.#requireActivity(name, did)
-      if (world.directory !== null) this.#requireHandle({ name, did })
+      if (world.directory !== null) this.#requireIdentity(holder)
       // What a failover has changed for an account that is not active is announced once it is.
       if (this.#chains.get(did)!.rev !== repo!.rev && !this.#inactive.has(did))
         world.fail(`the head of ${name} is ${repo!.rev}, and its last event ${this.#chains.get(did)!.rev}`)
@@ -523,13 +538,13 @@ const unnumberedOf = (id: number, row: Record<string, unknown>): Unnumbered => (
   pieces: [row['head'], row['middle'], row['rest']] as Uint8Array[],
 })
 
-/** Whether the pieces are in the bytes, one after another, with little in between. */
+/** Whether the pieces are in the bytes, one after another, with little in between. The last one may be empty. */
 function isMadeOf(frame: Uint8Array, pieces: readonly Uint8Array[]): boolean {
   const text = viewOf(frame)
   let at = 0
-  for (const piece of pieces) {
-    const found = text.indexOf(piece, at)
-    if (found < 0 || found > at + 40) return false
+  for (const [i, piece] of pieces.entries()) {
+    const found = i < pieces.length - 1 ? text.indexOf(piece, at) : text.length - piece.length
+    if (found < at || found > at + 40 || !text.subarray(found, found + piece.length).equals(piece)) return false
     at = found + piece.length
   }
   return at === frame.length

@@ -15,7 +15,7 @@ import { statementsIn } from '../../../src/platform/database/migrations.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { createLog } from '../../../src/platform/running/log.ts'
 import { wireTime } from '../../../src/protocol/identifiers.ts'
-import { parseMultikey, type PublicKey } from '../../../src/protocol/keys.ts'
+import { formatDidKey, parseMultikey, signingKey, type PublicKey } from '../../../src/protocol/keys.ts'
 import type { AuditEntry, LogOperation } from '../../../src/protocol/plc.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
 import { Client, type Holder } from './clients.ts'
@@ -623,6 +623,7 @@ const MAX_NODES = 3
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 /** Carol forgets her password, which ends her sessions, so clients write to the others. */
 const HOLDERS = ['alice', 'bob', 'dave', 'carol']
+const WITH_RECOVERY_KEY = 'dave'
 
 /** Libraries that the server loads when it needs them first; a world cannot wait for that. */
 const lateLibraries = ['@noble/curves/secp256k1.js', '@atproto/oauth-scopes', 'jose', 'file-type']
@@ -678,11 +679,13 @@ async function settle(world: World): Promise<Holder[]> {
   await until(() => node!.app !== null)
   for (const name of HOLDERS) {
     let reply: Reply | undefined
-    const json = { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD }
+    const recovery = name === WITH_RECOVERY_KEY ? signingKey('p256', new Uint8Array(32).fill(1)) : null
+    const recoveryKey = recovery === null ? undefined : formatDidKey(recovery.publicKey)
+    const json = { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD, recoveryKey }
     node!.ask(world.fate, { path: '/xrpc/com.atproto.server.createAccount', json }, (answer) => (reply = answer))
     await until(() => reply !== undefined)
     if (reply?.status !== 200) throw new Error(`${name} cannot sign up: ${JSON.stringify(reply)}`)
-    holders.push(holderOf(name, reply.body))
+    holders.push({ ...holderOf(name, reply.body), recovery })
   }
   await until(() => world.watch.isAtRest)
   let isStopped = false
@@ -693,7 +696,7 @@ async function settle(world: World): Promise<Holder[]> {
 
 export const PASSWORD = 'correct horse battery staple'
 
-function holderOf(name: string, body: Record<string, unknown>): Holder {
+function holderOf(name: string, body: Record<string, unknown>): Omit<Holder, 'recovery'> {
   const { did, accessJwt, didDoc } = body as {
     did: string
     accessJwt: string
