@@ -10,6 +10,7 @@ import { bearer, request } from '../../support/clients/http.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { png, randomBytes, Uploader } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 import { until } from '../../support/until.ts'
 
@@ -199,6 +200,7 @@ test('an upload whose row cannot be written leaves no file, unless somebody else
 })
 
 test('what an account is sending is bounded, however many uploads it has begun', async () => {
+  using _ = atOneNode(pds, 'each node counts for itself')
   const { port } = new URL(pds.url)
   const kate = await Uploader.join(pds, 'kate')
   const head = `POST /xrpc/com.atproto.repo.uploadBlob HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${kate.token}\r\nContent-Type: image/png\r\nContent-Length: ${MAX_BLOB}\r\n\r\n`
