@@ -1,7 +1,11 @@
 /** Each column of each table that repositories consist of, damaged on purpose: the running check finds it. */
 import { expect, test } from 'bun:test'
+import { unthrottled } from '../../../src/base/pace.ts'
+import { spaceFaults } from '../../../src/features/data/spaces/spaces.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import { tablesOf } from '../../../src/platform/database/catalog.ts'
+import type { Reader, Sql } from '../../../src/platform/database/database.ts'
+import { encode } from '../../../src/protocol/cbor.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -405,6 +409,26 @@ test('while the newest records may be lost, their blobs stay, however many they 
     await pds.runSweep('blob-gc')
   }
   expect(await pds.count('blob', { did })).toBe(26)
+})
+
+test('large records in spaces are read one by one', async () => {
+  const { did, spaceId } = await joined()
+  const [row] = await pds.rows('space_record', { space_repo_id: spaceId })
+  const value = encode({ $type: 'com.example.note', text: 'x'.repeat(100_000) })
+  for (let i = 0; i < 20; i++) await pds.plant('space_record', { ...row!, path: `com.example.note/large${i}`, value })
+  const { db } = pds.ctx
+  const read: number[] = []
+  const reader: Reader = {
+    get: (query) => db.get(query),
+    async all<Row>(query: Sql) {
+      const rows = await db.all<Row & { value?: unknown }>(query)
+      read.push(rows.reduce((sum, each) => sum + (each.value instanceof Uint8Array ? each.value.length : 0), 0))
+      return rows
+    },
+  }
+  const whole = { throttled: unthrottled, after: '', isDue: () => false }
+  expect((await spaceFaults(reader, did as Did, whole)).faults).not.toEqual([])
+  expect(Math.max(...read)).toBeWithin(value.length, 2 * value.length)
 })
 
 test('bytes of a blob that are missing or changed are told, until they are right again', async () => {

@@ -15,7 +15,7 @@ import { spaceBlobs } from '../blobs/blobs.ts'
 import {
   listSpaceOps,
   listSpacePlaces,
-  listWholeRecords,
+  listWholePiece,
   type SpaceOp,
   type SpacePlace,
   type SpaceRecord,
@@ -83,12 +83,12 @@ export async function* faultsOfSpace(
   let count = 0
   let references = 0
   for (let after = ''; ;) {
-    const page = await throttled(async () => {
-      const some = await listWholeRecords(reader, id, after, PAGE_RECORDS)
-      for (const { path, cid } of some) addToSet(found, setElement(path, cid))
-      return some
+    const { records: page, isEnd } = await throttled(async () => {
+      const piece = await listWholePiece(reader, id, after, PAGE_RECORDS)
+      for (const { path, cid } of piece.records) addToSet(found, setElement(path, cid))
+      return piece
     })
-    const compared = await referenceFaults(reader, did, space, page)
+    const compared = await throttled(() => referenceFaults(reader, did, space, page))
     for (const fault of [...page.flatMap(blockFault), ...compared.faults]) yield fault
     for (const record of page) {
       if (record.rev > rev || parseTid(record.rev) === null)
@@ -99,7 +99,7 @@ export async function* faultsOfSpace(
     }
     references += compared.stored
     count += page.length
-    if (page.length < PAGE_RECORDS) break
+    if (isEnd) break
     after = page.at(-1)!.path
   }
   for (const [path, { cid }] of log.last)
@@ -205,10 +205,10 @@ export async function areReferencesRight(reader: Reader, did: Did, throttled: Th
     for (const { space, repo } of places) {
       if (repo === null) return false
       for (let after = ''; ;) {
-        const page = await throttled(() => listWholeRecords(reader, repo.id, after, PAGE_RECORDS))
+        const { records: page, isEnd } = await throttled(() => listWholePiece(reader, repo.id, after, PAGE_RECORDS))
         const { faults } = await throttled(() => referenceFaults(reader, did, space, page))
         if (faults.length > 0) return false
-        if (page.length < PAGE_RECORDS) break
+        if (isEnd) break
         after = page.at(-1)!.path
       }
     }
