@@ -319,8 +319,9 @@ describe('deciding', () => {
       const pageId = idOf(await identify(code))
       let isReset = false
       const reset = async () => {
-        isReset = true
         await pds.ctx.db.transaction((tx) => endAccess(pds.ctx, tx, alice.did as Did, 'reset_password'))
+        // Nobody may wait for the transaction that this comes before.
+        isReset = true
       }
       using __ = beforeTransaction(pds, reset, { passedOver })
       await decide(pageId)
