@@ -251,6 +251,7 @@ test('what nobody types is as long as a key', async () => {
   const { id } = await operate('/v1/admin/cases', { subject: holder.did, reason: 'a test' })
   await operate(`/v1/admin/cases/${id}/decision`, { act: 'warn', reason: 'a test' })
   await pds.runSteps()
-  const mail = pds.mails.findLast(({ to }) => to === holder.email)!
-  expect(/appeal\?code=([\w-]+)/.exec(mail.text)![1]).toMatch(/^[\w-]{43}$/)
+  // Of two nodes, the other one may send the mail about the sign-in later.
+  const texts = pds.mails.filter(({ to }) => to === holder.email).map(({ text }) => text)
+  expect(/appeal\?code=([\w-]+)/.exec(texts.join())![1]).toMatch(/^[\w-]{43}$/)
 })
