@@ -7,7 +7,7 @@
  *
  * Source: atproto proposal 0016, "Set hash" (LtHash); BLAKE3, 2.6 (extendable output).
  */
-import { blake3Words } from './blake3.ts'
+import { blake3 } from '@noble/hashes/blake3'
 import type { Cid } from './cid.ts'
 
 const LANES = 1024
@@ -27,20 +27,15 @@ export const removeFromSet = (state: Uint8Array, element: string): void => fold(
 
 function fold(state: Uint8Array, element: string, sign: 1 | -1): void {
   if (state.length !== SET_STATE_BYTES) throw new TypeError(`The state of a set has ${SET_STATE_BYTES} bytes`)
-  const words = blake3Words(Buffer.from(element), SET_STATE_BYTES / 4)
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i] as number
-    addToLane(state, 4 * i, sign * word)
-    addToLane(state, 4 * i + 2, sign * (word >> 16))
+  const lanes = blake3(Buffer.from(element), { dkLen: SET_STATE_BYTES })
+  for (let i = 0; i < SET_STATE_BYTES; i += 2) {
+    const sum = lane(state, i) + sign * lane(lanes, i)
+    state[i] = sum
+    state[i + 1] = sum >> 8
   }
 }
 
-/** Adds to 16 bits, of which no carry leaves: what is above them in `value` does not count. */
-function addToLane(state: Uint8Array, at: number, value: number): void {
-  const sum = (((state[at] as number) | ((state[at + 1] as number) << 8)) + value) | 0
-  state[at] = sum
-  state[at + 1] = sum >> 8
-}
+const lane = (bytes: Uint8Array, at: number): number => (bytes[at] as number) | ((bytes[at + 1] as number) << 8)
 
 /** The hash in commits: SHA-256 of the state. */
 export function setHash(state: Uint8Array): Uint8Array {

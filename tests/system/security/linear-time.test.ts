@@ -96,6 +96,7 @@ const dependencies: Readonly<Record<string, Dependency>> = {
   '@hpke/core': bounded('keys of a fixed length'),
   '@modelcontextprotocol/sdk': bounded('the assistant that starts it'),
   '@noble/curves': bounded('points and signatures of a fixed length'),
+  '@noble/hashes': bounded('paths and CIDs of records, of at most 889 characters'),
   '@node-rs/argon2': bounded('passwords of at most 512 characters'),
   '@number0/iroh': bounded('frames of a fixed length'),
   '@opentelemetry/api': own,
