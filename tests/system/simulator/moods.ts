@@ -83,6 +83,9 @@ const renames: Mood = {
 const renamesOnFile: Mood = { ...renames, faults: ['crash', 'powerCut', 'freeze', 'stop', ...directoryFaults] }
 const departuresOnFile: Mood = { ...departures, faults: ['stop', 'stop', 'slowDisk'] }
 
+/** The machine that follows is told to take over again and again, while the other one is out of reach. */
+const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
+
 /** By what is left of a seed divided by 16: on PostgreSQL, and on SQLite. */
 const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
   2: [departures, departuresOnFile],
@@ -112,11 +115,13 @@ export const kindNames: readonly string[] = [
   departures.name,
   absences.name,
   renames.name,
+  takeovers.name,
   ...moods.map(({ name }) => name),
 ]
 
 export function kindOf(seed: number): Kind {
   // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
+  if (seed % 160 === 119) return { ...PAIR, name: takeovers.name, mood: takeovers }
   if (seed % 20 === 19) return PAIR
   const isOnFile = seed % 5 === 4
   const mood = rareMoods[seed % 16]?.[isOnFile ? 1 : 0]
