@@ -127,7 +127,7 @@ test('a full disk refuses an upload, keeps nothing of it, and goes on', async ()
     body: { error: 'ServiceUnavailable', message: 'Try again later: the disk is full' },
   })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-  expect(server.output()).toContain('EFBIG')
+  await until(() => server.output().includes('EFBIG'))
   expect(incoming(dataDir)).toEqual([])
   expect(storedCids(dataDir)).toEqual([])
   expect((await upload(server, account, small)).status).toBe(200)
