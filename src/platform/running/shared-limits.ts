@@ -102,9 +102,12 @@ export class SharedLimits {
     readonly clock: Clock,
   ) {}
 
-  /** Returns how many points this node may take from a window before it learns the sum again. */
+  /**
+   * Returns how many points this node may take from a window before it learns the sum again. What it gives back is not
+   * among them: there would be room for a request until the others are told, and none when it takes all its points.
+   */
   room({ used, share }: SharedWindow, limit: number, kind: Kind): number {
-    return Math.min(limit - used, this.largest(limit, kind) - (share?.pending ?? 0))
+    return Math.min(limit - used, this.largest(limit, kind) - Math.max(0, share?.pending ?? 0))
   }
 
   /** Returns the largest cost that a node may take ahead of the sum. */

@@ -51,6 +51,15 @@ describe('a limit of 30 requests', () => {
     trustedProxies: ['127.0.0.1', '::1'],
   })
 
+  test('by the hour and by the day is open once an hour has gone by in which a point was given back', async () => {
+    const { limits } = limited.nodes[0]!.ctx
+    const charge = { name: 'unconfirmedAddress', key: 'some address' } as const
+    expect((await limits.chargeShared(charge))?.allowed).toBe(true)
+    limits.takeBack(charge)
+    limited.clock.advance({ secs: 3601 })
+    expect((await limits.chargeShared(charge))?.allowed).toBe(true)
+  })
+
   let addresses = 0
   let strangers = 0
   const someAddress = () => ({ 'x-forwarded-for': `203.0.113.${++addresses}` })
