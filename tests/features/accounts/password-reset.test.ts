@@ -6,6 +6,7 @@ import { lastCode } from '../../support/servers/mail.ts'
 import { answerOf, OAuthClient } from '../../support/clients/oauth-client.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { until } from '../../support/until.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, accounts: { passwordOptional: true } } })
 
@@ -192,6 +193,11 @@ test('an account without a password gets one', async () => {
 })
 
 test('an address that no account can have is answered like any other, and leaves no work that fails', async () => {
+  // Mails that tests before have caused, which another node may be sending.
+  await until(async () => {
+    await pds.runSteps()
+    return (await pds.count('step')) === 0
+  })
   for (const email of ['a\0b@example.com', '\0', 'a'.repeat(5000), ' ', '\ufffd@example.com']) {
     expect([email, (await requestReset(email)).status]).toEqual([email, 200])
     await pds.runSteps()
