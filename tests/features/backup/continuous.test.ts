@@ -613,16 +613,19 @@ test('with the promise of sync, a bucket that is down refuses writes, and nobody
   expect(await paths(restored.dataDir)).toEqual([first, last, 'org.example.note/unknown'].toSorted())
 })
 
+const uploadsOf =
+  ({ url }: TestPds, { accessJwt }: TestAccount) =>
+  (text: string) =>
+    request(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
+      method: 'POST',
+      body: text,
+      headers: { ...bearer(accessJwt), 'content-type': 'text/plain' },
+    })
+
 test('with the promise of sync, an upload is acknowledged once the mirror has its copy', async () => {
   await using bucket = await startBucket()
   await using pds = await start(newFolder(), { continuousPromise: 'sync' }, { blobMirror: bucket.mirror })
-  const alice = await createAccount(pds, 'alice')
-  const upload = (text: string) =>
-    request(`${pds.url}/xrpc/com.atproto.repo.uploadBlob`, {
-      method: 'POST',
-      body: text,
-      headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' },
-    })
+  const upload = uploadsOf(pds, await createAccount(pds, 'alice'))
   const { body } = await upload('a blob')
   const key = bucket.keys().find((each) => each.endsWith(body.blob.ref.$link))!
   expect(Buffer.from(bucket.read(key)).toString()).toBe('a blob')
@@ -640,13 +643,7 @@ test('with the promise of sync, an upload is acknowledged once the mirror has it
 test('with the promise of sync, the mirror has the copy of an upload that came while it deleted an earlier one', async () => {
   await using bucket = await startBucket()
   await using pds = await start(newFolder(), { continuousPromise: 'sync' }, { blobMirror: bucket.mirror })
-  const alice = await createAccount(pds, 'alice')
-  const upload = (text: string) =>
-    request(`${pds.url}/xrpc/com.atproto.repo.uploadBlob`, {
-      method: 'POST',
-      body: text,
-      headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' },
-    })
+  const upload = uploadsOf(pds, await createAccount(pds, 'alice'))
   await upload('one that stays')
   const { $link: cid } = (await upload('comes back')).body.blob.ref
   await pds.lose('blob', { cid })

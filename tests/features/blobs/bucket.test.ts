@@ -3,11 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { cidOfBlob, type Cid } from '../../../src/protocol/cid.ts'
-import { signingKey } from '../../../src/protocol/keys.ts'
-import { nextTid } from '../../../src/protocol/tid.ts'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { UploadInParts } from '../../../src/platform/network/bucket-uploads.ts'
-import { archiveOf } from '../../support/archive.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { SlowDownload } from '../../support/faults/slow-download.ts'
@@ -78,18 +75,7 @@ const LOST = { status: 502, error: 'UpstreamFailure' }
 test('a pass looks for a thousand at most of the blobs that an account says it refers to', async () => {
   const blobs = Array.from({ length: 1200 }, (_, i) => cidOfBlob(Buffer.from(`nowhere ${i}`)))
   const image = (ref: Cid) => ({ $type: 'blob', ref, mimeType: 'image/png', size: 1 })
-  const { bytes } = archiveOf(
-    alice.did,
-    nextTid(null, pds.clock.now() * 1000, 1),
-    { 'a.b.c/many': { $type: 'a.b.c', images: blobs.map(image) } },
-    signingKey('p256', new Uint8Array(32).fill(3)),
-  )
-  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
-    method: 'POST',
-    body: bytes as Uint8Array<ArrayBuffer>,
-    headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' },
-  })
-  expect(imported.status).toBe(200)
+  await alice.importRecords({ 'a.b.c/many': { $type: 'a.b.c', images: blobs.map(image) } })
   expect(await requestsOf(gc)).toHaveLength(1000)
 })
 

@@ -4,9 +4,6 @@ import { correctClocks } from '../../../src/features/data/blobs/blob-store.ts'
 import { insertReferences } from '../../../src/features/data/blobs/reference-store.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
-import { signingKey } from '../../../src/protocol/keys.ts'
-import { nextTid } from '../../../src/protocol/tid.ts'
-import { archiveOf } from '../../support/archive.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { useUploaders } from '../../support/blob-world.ts'
@@ -63,18 +60,7 @@ test('a reference without its record goes, and the grace of its blob starts then
 test('a reference in the shape of old records, which an import brings, keeps its blob', async () => {
   const { ref, mimeType } = await alice.upload(randomBytes(106))
   const old = { $type: 'a.b.c', picture: { cid: ref.$link, mimeType } }
-  const { bytes } = archiveOf(
-    alice.did,
-    nextTid(null, pds.clock.now() * 1000, 1),
-    { 'a.b.c/old': old },
-    signingKey('p256', new Uint8Array(32).fill(3)),
-  )
-  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
-    method: 'POST',
-    body: bytes as Uint8Array<ArrayBuffer>,
-    headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' },
-  })
-  expect(imported.status).toBe(200)
+  await alice.importRecords({ 'a.b.c/old': old })
   expect(await gc()).toMatchObject({ mended: 0, errors: 0 })
   pds.clock.advance({ secs: GRACE_SECS * 2 })
   await gc()

@@ -4,11 +4,8 @@ import { connect } from 'node:net'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { parseCid } from '../../../src/protocol/cid.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
-import { signingKey } from '../../../src/protocol/keys.ts'
-import { nextTid } from '../../../src/protocol/tid.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
-import { archiveOf } from '../../support/archive.ts'
 import { leastCost } from '../../support/least-cost.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
@@ -164,23 +161,12 @@ describe('blobs', () => {
     await give(pete, { blobBytes: 1000 })
     const blobs = await Promise.all([600, 601, 300].map((size) => oscar.upload(randomBytes(size))))
     await oscar.refer(`${collection}/a`, ...blobs)
-    const { bytes } = archiveOf(
-      pete.did,
-      nextTid(null, pds.clock.now() * 1000, 1),
-      {
-        [`${collection}/a`]: {
-          $type: collection,
-          blobs: blobs.map((blob) => ({ ...blob, ref: parseCid(blob.ref.$link)! })),
-        },
+    await pete.importRecords({
+      [`${collection}/a`]: {
+        $type: collection,
+        blobs: blobs.map((blob) => ({ ...blob, ref: parseCid(blob.ref.$link)! })),
       },
-      signingKey('p256', new Uint8Array(32).fill(3)),
-    )
-    const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
-      method: 'POST',
-      body: bytes as Uint8Array<ArrayBuffer>,
-      headers: { ...bearer(pete.token), 'content-type': 'application/vnd.ipld.car' },
     })
-    expect(imported.status).toBe(200)
     expect(await pds.runSweep('blob-gc')).toMatchObject({ adopted: 2, errors: 0 })
     expect((await usedBy(pete)).blobBytes).toBeWithin(900, 902)
     const missing = await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(pete.token) })

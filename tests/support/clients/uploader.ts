@@ -1,5 +1,9 @@
 /** An account that uploads, and what it sees. */
+import type { Data } from '../../../src/protocol/cbor.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { signingKey } from '../../../src/protocol/keys.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
+import { archiveOf } from '../archive.ts'
 import { createAccount } from './account.ts'
 import { bearer, request, type Answer } from './http.ts'
 import type { TestPds } from '../servers/pds.ts'
@@ -53,6 +57,18 @@ export class Uploader {
     })
     if (status !== 200) throw new Error(`${method} answered ${status} ${JSON.stringify(body)}`)
     return body.commit.rev
+  }
+
+  /** Replace the repository by these records, as another server would send them. */
+  async importRecords(records: Record<string, Data>): Promise<void> {
+    const rev = nextTid(null, this.pds.clock.now() * 1000, 1)
+    const { bytes } = archiveOf(this.did, rev, records, signingKey('p256', new Uint8Array(32).fill(3)))
+    const { status, body } = await request(`${this.pds.url}/xrpc/com.atproto.repo.importRepo`, {
+      method: 'POST',
+      body: bytes as Uint8Array<ArrayBuffer>,
+      headers: { ...bearer(this.token), 'content-type': 'application/vnd.ipld.car' },
+    })
+    if (status !== 200) throw new Error(`importRepo answered ${status} ${JSON.stringify(body)}`)
   }
 
   /** As anybody sees it. */
