@@ -377,6 +377,11 @@ test.each(['question lost', 'answer lost'] as const)(
     expect((await write(alice, 'refused')).headers.get('retry-after')).toBe('5')
     // The staged key stays what it is: the directory may name it.
     expect((await begin(alice)).status).toBe(503)
+    // The directory would drop the operation for the handle for one of a key that ranks above that of the server.
+    const renamed = await alice.account.call('com.atproto.identity.updateHandle', {
+      json: { handle: 'too-early.test' },
+    })
+    expect(renamed).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
     expect((await alice.account.call('com.atproto.identity.getRecommendedDidCredentials')).status).toBe(503)
     // Reading goes on, and so do others.
     expect(

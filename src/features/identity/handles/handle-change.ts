@@ -3,25 +3,22 @@
  * and then given to the account.
  */
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
-import { perContext, type Context } from '../../../platform/context.ts'
-import type { Tx } from '../../../platform/database/database.ts'
-import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
+import type { Context } from '../../../platform/context.ts'
+import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { tidyUp } from '../../../platform/running/tidying.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
+import { isSigningHeld, SigningHeld } from '../account-keys/account-keys.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { revalidate, type By, type Operated } from '../account-events/account-events.ts'
-import { didEnded, identitySigner, resolveDid, submitOperation } from '../identity/identity.ts'
+import { didEnded, identitySigner, identityTurns, resolveDid, submitOperation } from '../identity/identity.ts'
 import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endFailedAttempt, giveClaimedHandle, type HeldName } from './name-claims.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
-
-/** One change at a time per account, so that its row ends up with the handle that the directory received last. */
-const changes = perContext((ctx) => new KeyedLock(ctx, 'handle change'))
 
 /**
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
@@ -47,9 +44,12 @@ export async function changeHandle(
   const { ctx } = by
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, { allowReserved: allowReserved || (await isGivenName(ctx, text)) })
-  await changes(ctx).run(did, async () => {
+  await refuseHeld(ctx.db, did)
+  // In turn, so that the row ends up with the handle that the directory received last.
+  await identityTurns(ctx).run(did, async () => {
     const admit = async (tx: Tx) => {
       await revalidate(by, tx)
+      await refuseHeld(tx, did)
       const holder = await accountAt(tx, handle)
       if (holder && holder.did !== did) throw handleTaken(handle)
     }
@@ -58,6 +58,11 @@ export async function changeHandle(
     await publishAndGive(by, held, operated?.actor)
   })
   await tidyUp(ctx, () => resolveDid(ctx, did, { live: true }))
+}
+
+/** An operation for another key may still arrive at the directory, which would then drop that for the handle. */
+async function refuseHeld(reader: Reader, did: Did): Promise<void> {
+  if (await isSigningHeld(reader, did)) throw new SigningHeld()
 }
 
 async function publishAndGive(by: By, held: HeldName, actor: string | undefined): Promise<void> {

@@ -19,4 +19,12 @@ export {
 export { didEnded, resolveHandle, unresolvable, verifiedHandle } from './identity-lookup.ts'
 export { isServedHandle } from './own-names.ts'
 export { ownOperations } from './own-operation-store.ts'
-export { doubtUntil, isWatching, noteAsOwn, requireNoDoubt, submitOperation, verdictOf } from './submission.ts'
+export {
+  doubtUntil,
+  identityTurns,
+  isWatching,
+  noteAsOwn,
+  requireNoDoubt,
+  submitOperation,
+  verdictOf,
+} from './submission.ts'

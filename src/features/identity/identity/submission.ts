@@ -15,11 +15,18 @@
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
-import type { Context } from '../../../platform/context.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { PlcDirectoryError, type PlcDirectory } from '../../../platform/network/directory-client.ts'
+import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { isSameOperation, operationCid, type LogOperation } from '../../../protocol/plc.ts'
 import { noteOwnOperation } from './own-operation-store.ts'
+
+/**
+ * One operation of this server at a time for each identity, from reading the log to the answer: of two at once, that
+ * of the key with the higher rank would have the directory drop the other one.
+ */
+export const identityTurns = perContext((ctx) => new KeyedLock(ctx, 'identity change'))
 
 /** How long an operation that was sent without an answer may still arrive at the directory. */
 const DOUBT_MILLIS = MINUTE_MILLIS

@@ -23,7 +23,7 @@ import { announceIn } from '../account-events/account-events.ts'
 import { SETTLE_KEY_STEP, signingKeyOf, releaseSigning, replaceSigningKey } from '../account-keys/account-keys.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
-import { requireNoDoubt, resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
+import { identityTurns, requireNoDoubt, resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
 import { resignHead } from '../../data/repo/repo.ts'
 import {
   deleteSubmittedKey,
@@ -50,7 +50,7 @@ export const settleStep: StepKind<Settlement> = {
     const staged = did && (await findStagedKey(ctx.db, did))
     if (did === null || !staged?.operation) return
     const { operation } = staged
-    const refusal = await refusalOfDirectory(ctx, did, staged, operation)
+    const refusal = await identityTurns(ctx).run(did, () => refusalOfDirectory(ctx, did, staged, operation))
     if (refusal !== null) return undo(ctx, did, staged, refusal)
     await promote(ctx, did, staged, origin)
     await resolveDid(ctx, did, { live: true })
