@@ -403,6 +403,26 @@ export async function* inBoundedPages<Place, Row extends Place>(
   }
 }
 
+/** Bytes of a value that is not the first of a piece. */
+const MAX_INNER_BYTES = 16 * 1024
+
+/**
+ * The column `value` in a query for values that are decoded in one turn of the event loop: null for a large one, of
+ * which the database knows the length without reading it, except in the row that `isFirst` selects.
+ */
+export const valueInPiece = (isFirst: Sql): Sql =>
+  sql`CASE WHEN length(value) <= ${MAX_INNER_BYTES} OR ${isFirst} THEN value END AS value`
+
+/** The rows before the first one without a value. `isEnd`: there are no others after them. */
+export function pieceOf<Row extends { value: Uint8Array | null }>(
+  rows: readonly Row[],
+  limit: number,
+): { rows: (Row & { value: Uint8Array })[]; isEnd: boolean } {
+  const left = rows.findIndex(({ value }) => value === null)
+  const read = left < 0 ? rows : rows.slice(0, left)
+  return { rows: read as (Row & { value: Uint8Array })[], isEnd: left < 0 && rows.length < limit }
+}
+
 /** The sum of the column `bytes` of a query. */
 export async function totalBytes(reader: Reader, query: Sql): Promise<number> {
   const row = await reader.get<{ bytes: number }>(

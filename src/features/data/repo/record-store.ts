@@ -2,11 +2,13 @@
 import {
   inBoundedPages,
   inPieces,
+  pieceOf,
   sql,
   sqlList,
   sqlRows,
   together,
   totalBytes,
+  valueInPiece,
   type Beside,
   type Reader,
   type Sql,
@@ -248,9 +250,6 @@ export async function listAllRecords(
   return rows.map(recordOf)
 }
 
-/** Bytes of a record that is not the first of a piece. */
-const MAX_INNER_BYTES = 16 * 1024
-
 /**
  * The same, as many of them as can be decoded in one turn of the event loop: a large record is only read as the first.
  * Also returns whether they are the last ones.
@@ -261,15 +260,12 @@ export async function listPiece(
   after: string,
   limit: number,
 ): Promise<{ records: Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]; isEnd: boolean }> {
-  // The database knows the length of a record without reading it.
-  const rows = await reader.all<RecordRow | (Omit<RecordRow, 'value'> & { value: null })>(sql`
-    SELECT path, cid, rev,
-      CASE WHEN length(value) <= ${MAX_INNER_BYTES}
-        OR path = (SELECT min(path) FROM record WHERE repo_id = ${repoId} AND path > ${after}) THEN value END AS value
-    FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
-  const left = rows.findIndex(({ value }) => value === null)
-  const read = (left < 0 ? rows : rows.slice(0, left)) as RecordRow[]
-  return { records: read.map(recordOf), isEnd: left < 0 && rows.length < limit }
+  const rest = sql`record WHERE repo_id = ${repoId} AND path > ${after}`
+  const found = await reader.all<Omit<RecordRow, 'value'> & { value: Uint8Array | null }>(sql`
+    SELECT path, cid, rev, ${valueInPiece(sql`path = (SELECT min(path) FROM ${rest})`)}
+    FROM ${rest} ORDER BY path LIMIT ${limit}`)
+  const { rows, isEnd } = pieceOf(found, limit)
+  return { records: rows.map(recordOf), isEnd }
 }
 
 /** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */

@@ -1,10 +1,12 @@
 /** The SQL of repositories in spaces: their rows, records and latest changes. A path is `collection/rkey`. */
 import {
   inPieces,
+  pieceOf,
   sql,
   sqlAnd,
   sqlList,
   sqlRows,
+  valueInPiece,
   WriteConflict,
   type Reader,
   type Tx,
@@ -268,9 +270,6 @@ export async function listWholeRecords(
   return rows.map((row) => ({ ...row, cid: new Cid(row.cid) }))
 }
 
-/** Bytes of a record that is not the first of a piece. */
-const MAX_INNER_BYTES = 16 * 1024
-
 /**
  * The same, as many of them as can be decoded in one turn of the event loop: a large record is only read as the first.
  * Also returns whether they are the last ones.
@@ -281,17 +280,12 @@ export async function listWholePiece(
   after: string,
   limit: number,
 ): Promise<{ records: (SpaceRecord & { rev: Tid })[]; isEnd: boolean }> {
-  const rows = await reader.all<Omit<RecordRow, 'value'> & { rev: Tid; value: Uint8Array | null }>(sql`
-    SELECT path, cid, rev,
-      CASE WHEN length(value) <= ${MAX_INNER_BYTES}
-        OR path = (SELECT min(path) FROM space_record WHERE space_repo_id = ${repoId} AND path > ${after}) THEN value END AS value
-    FROM space_record WHERE space_repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
-  const left = rows.findIndex(({ value }) => value === null)
-  const read = left < 0 ? rows : rows.slice(0, left)
-  return {
-    records: read.map((row) => ({ ...row, cid: new Cid(row.cid), value: row.value! })),
-    isEnd: left < 0 && rows.length < limit,
-  }
+  const rest = sql`space_record WHERE space_repo_id = ${repoId} AND path > ${after}`
+  const found = await reader.all<Omit<RecordRow, 'value'> & { rev: Tid; value: Uint8Array | null }>(sql`
+    SELECT path, cid, rev, ${valueInPiece(sql`path = (SELECT min(path) FROM ${rest})`)}
+    FROM ${rest} ORDER BY path LIMIT ${limit}`)
+  const { rows, isEnd } = pieceOf(found, limit)
+  return { records: rows.map((row) => ({ ...row, cid: new Cid(row.cid) })), isEnd }
 }
 
 export async function putSpaceRecords(
