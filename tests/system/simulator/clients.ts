@@ -221,8 +221,7 @@ export class Client {
       this.name,
       `${told === 'unknown' ? 'never learns of' : `is told by ${node.name}: ${told}`} ${what}${wordsOf(reply)}`,
     )
-    if (reply !== null && reply.status >= 500 && reply.status !== 503)
-      world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+    this.#requireUnderstood(node, what, reply)
     if (told === 'acknowledged' && reply!.body['commit'] === undefined && writes.some(({ text }) => text !== null))
       world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
     if (told === 'refused') this.#judge(reply!, what, writes)
@@ -230,6 +229,13 @@ export class Client {
     if (told === 'acknowledged' && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
     return reply
+  }
+
+  /** The database may be unable to do something at the moment, and for identities the directory. */
+  #requireUnderstood(node: Node, what: string, reply: Reply, { ofIdentity = false } = {}): void {
+    if (reply === null || reply.status < 500 || reply.status === 503) return
+    if (reply.status === 502 && ofIdentity && this.world.directory !== null) return
+    this.world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
   }
 
   /** Whether a refusal can be true. */
@@ -270,8 +276,7 @@ export class Client {
     world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
     if (told === 'refused' && reply!.status !== 503 && reply!.status !== 429)
       world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
-    if (reply !== null && reply.status >= 500 && reply.status !== 503)
-      world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+    this.#requireUnderstood(node, what, reply)
   }
 
   async #read(holder: Holder): Promise<void> {
@@ -351,8 +356,7 @@ export class Client {
       told = tries > 0 && reply?.status !== 200 ? 'unknown' : toldBy(reply)
       this.counts[told]++
       world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
-      if (reply !== null && reply.status >= 500 && !understood.includes(reply.status))
-        world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+      this.#requireUnderstood(node, what, reply, { ofIdentity: true })
     }
     register.end(setting, told, world.timeline.now)
   }
@@ -386,8 +390,7 @@ export class Client {
     world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
     if (told === 'refused' && ![503, 429].includes(reply!.status) && reply!.body['error'] !== 'HandleNotAvailable')
       world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
-    if (reply !== null && reply.status >= 500 && !understood.includes(reply.status))
-      world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
+    this.#requireUnderstood(node, what, reply, { ofIdentity: true })
   }
 
   /** Ask whose the handle is. */
@@ -421,8 +424,7 @@ export class Client {
         const told = toldBy(reply)
         this.counts[told]++
         world.note(this.name, `signs up as ${handle} at ${node.name}: ${told}${wordsOf(reply)}`)
-        if (reply !== null && reply.status >= 500 && !understood.includes(reply.status))
-          world.fail(`${node.name} answers ${reply.status} to a sign-up: ${JSON.stringify(reply.body)}`)
+        this.#requireUnderstood(node, 'a sign-up', reply, { ofIdentity: true })
         return { told, did: reply?.body['did'] }
       }),
     )
@@ -460,9 +462,6 @@ export class Client {
     if (reply?.status === 200) world.watch.signedIn()
   }
 }
-
-/** What the database or the directory cannot do at the moment. */
-const understood = [502, 503]
 
 function toldBy(reply: Reply): Exclude<Told, 'pending'> {
   if (reply === null) return 'unknown'
