@@ -945,7 +945,7 @@ export const declared = {
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),
     writePointsHourly: field(integer(), {
       default: 5000,
-      doc: 'Write points per account and hour. A create costs 3, an update 2, a delete 1, and a commit at least one for each 32 KiB of its event.',
+      doc: 'Write points per account and hour. A create costs 3, an update 2, a delete 1, and a commit at least one for each 32 KiB of its event and of the references to blobs that it stores.',
     }),
     writePointsDaily: field(integer(), { default: 35_000, doc: 'Write points per account and day.' }),
   }),

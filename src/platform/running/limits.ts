@@ -41,8 +41,9 @@ const PARTS_OF_PROVIDER = 10
 /** Points that each write of a record takes from the account's budget (`repoWrite`), public or not. */
 export const writePoints = { create: 3, update: 2, put: 2, delete: 1 } as const
 /**
- * Bytes of an event, or of records in a space, that one of these points pays for. Without it, record keys that are
- * chosen for it would make events of two megabytes out of small writes.
+ * Bytes of an event, or of records in a space, that one of these points pays for, those of references to blobs
+ * included. Without it, record keys that are chosen for it would make events of two megabytes out of small writes, and
+ * lists of blobs fifteen megabytes of references.
  */
 export const POINT_BYTES = 32 * 1024
 

@@ -242,17 +242,43 @@ describe('limits', () => {
     )
   })
 
-  test('of the references to blobs that a request takes away, which is a row for each', async () => {
-    await using own = await onOwn({ rateLimit: { enabled: false } })
-    const { account, by, create } = await member(own)
+  /** Gives an account a thousand blobs. Returns the first of them as what records refer to. */
+  async function withFiles(own: TestPds, { did }: TestAccount): Promise<(count: number) => object[]> {
     const cids = Array.from({ length: 1000 }, (_, i) => cidOfBlob(Buffer.from(`file ${i}`)).toString())
-    const blob = { did: account.did, mime_type: 'text/plain', size: 7, uploaded_at: 1, unreferenced_at: 1 }
+    const blob = { did, mime_type: 'text/plain', size: 7, uploaded_at: 1, unreferenced_at: 1 }
     await own.plant(
       'blob',
       cids.map((cid) => ({ ...blob, cid })),
     )
-    const files = (count: number) =>
+    return (count) =>
       cids.slice(0, count).map((cid) => ({ $type: 'blob', ref: { $link: cid }, mimeType: 'text/plain', size: 7 }))
+  }
+
+  test('of references to blobs, each of which is stored with all names in three places', async () => {
+    await using own = await onOwn({ rateLimit: { enabled: true, writePointsHourly: 300 } })
+    using _ = atOneNode(own, 'a node knows its own points to the last')
+    const { account, by } = await member(own)
+    const files = await withFiles(own, account)
+    const put = async (method: string, place: object, count: number) => {
+      const input = { ...place, collection: NOTE, rkey: 'r'.repeat(500), record: { files: files(count) } }
+      const { status, headers } = await by.post(method, input)
+      return { status, left: Number(headers.get('ratelimit-remaining')) }
+    }
+    const space = placeOf('s'.repeat(500), account)
+    expect(await put('putRecord', space, 4)).toEqual({ status: 200, left: 298 })
+    const many = await put('putRecord', space, 1000)
+    expect(many.status).toBe(200)
+    // Half a megabyte of either name, in each of three places.
+    expect(298 - many.left).toBeWithin(3 * 32, 4 * 32)
+    const open = await put('com.atproto.repo.putRecord', { repo: account.did }, 1000)
+    expect(open.status).toBe(200)
+    expect(many.left - open.left).toBeWithin(3 * 16, 3 * 24)
+  })
+
+  test('of the references to blobs that a request takes away, which is a row for each', async () => {
+    await using own = await onOwn({ rateLimit: { enabled: false } })
+    const { account, by, create } = await member(own)
+    const files = await withFiles(own, account)
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
     for (const rkey of keys) expect((await create('one', rkey, { files: files(1000) })).status).toBe(200)
     const remove = (some: string[]) =>

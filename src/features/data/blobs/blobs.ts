@@ -6,7 +6,7 @@ import { faultyBlobsOf, ownersOfFaulty } from './blob-fault-store.ts'
 import { mendBlobs } from './blob-mending.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
 import { referenceFaults } from './reconcile.ts'
-import { countReferencedCids } from './reference-store.ts'
+import { allMissing, countReferencedCids, referenceBytes } from './reference-store.ts'
 import {
   countMissingInSpace,
   countSpaceReferences,
@@ -28,7 +28,6 @@ export { takeBlob } from './blob-upload.ts'
 export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'
-export { allMissing } from './reference-store.ts'
 export {
   accountBlobs,
   blobTakedown,
@@ -41,6 +40,9 @@ export {
 
 /** What is wrong with the blobs of accounts, and what can be done about it. */
 export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }
+
+/** Which blobs of records an account lacks, and how much references take in the database. */
+export const blobReferences = { allMissing, bytes: referenceBytes }
 
 /** Blobs that records in spaces refer to. */
 export const spaceBlobs = {

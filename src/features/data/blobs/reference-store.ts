@@ -10,6 +10,13 @@ export interface ReferenceRow {
   cid: string
 }
 
+/** Where a reference stands: in the table and in two indices, in that of spaces as in the public one. */
+const TREES = 3
+
+/** Bytes of references in the database. `named`: what each has beside the names of its record and its blob. */
+export const referenceBytes = (references: readonly ReferenceRow[], named: string): number =>
+  references.reduce((sum, { record, cid }) => sum + TREES * (named.length + record.length + cid.length), 0)
+
 /** Rows in one INSERT, well below SQLite's limit of 32,766 parameters. */
 const ROWS_PER_INSERT = 1000
 /** Rows after which requests that read get a turn: changing them takes some 20 ms. */

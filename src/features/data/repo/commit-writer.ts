@@ -25,7 +25,7 @@ import type { SigningKey } from '../../../protocol/keys.ts'
 import { CLOCK_IDS, nextTid } from '../../../protocol/tid.ts'
 import { activeSigner } from '../../identity/account-keys/account-keys.ts'
 import { refuseRecords, warnOfQuota } from '../../identity/quotas/quotas.ts'
-import { applyBlobChanges } from '../blobs/blobs.ts'
+import { applyBlobChanges, blobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
@@ -77,8 +77,8 @@ export interface CommitMeta {
   cid: Cid
   rev: Tid
   ops: BuiltCommit['ops']
-  /** Length of the archive in its event. */
-  eventBytes: number
+  /** Length of the archive in its event, and of the references to blobs that are stored. */
+  paidBytes: number
 }
 
 /**
@@ -113,6 +113,15 @@ export async function applyCommit(
   const unlisted = head.unlisted + stored.length
   const areListed = !countsPages || unlisted > MAX_UNLISTED
   if (areListed && head.unlisted > 0) await listRecordsLeftOut(tx, head.id)
+  const references = stored.flatMap(({ path, record }) =>
+    record.blobs.map(({ ref, mimeType, size }) => ({
+      record: path,
+      cid: ref.toString(),
+      mimeType,
+      size,
+      validated: record.isValidated,
+    })),
+  )
   await together(
     deleteRecords(
       tx,
@@ -137,22 +146,15 @@ export async function applyCommit(
       rev,
       now,
       replaced: resolved.filter(({ action }) => action !== 'create').map(({ path }) => path),
-      added: stored.flatMap(({ path, record }) =>
-        record.blobs.map(({ ref, mimeType, size }) => ({
-          record: path,
-          cid: ref.toString(),
-          mimeType,
-          size,
-          validated: record.isValidated,
-        })),
-      ),
+      added: references,
     }),
     sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)]),
   )
   const [first] = stored
   if (countsPages && stored.length === 1 && isNewest(first!.path, head.rev))
     await makeRoom(tx, head.id, rev, { path: first!.path, value: first!.record.bytes }, unlisted)
-  return { cid: built.commit.cid, rev, ops: built.ops, eventBytes: built.car.length }
+  const paidBytes = built.car.length + blobReferences.bytes(references, did)
+  return { cid: built.commit.cid, rev, ops: built.ops, paidBytes }
 }
 
 /** Whether a record key is a TID that was made after a commit, as those of most new records are. */

@@ -42,7 +42,7 @@ async function write(
   try {
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
     const outcome = await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
-    if (outcome.commit !== null) chargeBytes(call, input.writes, outcome.commit.eventBytes)
+    if (outcome.commit !== null) chargeBytes(call, input.writes, outcome.commit.paidBytes)
     return outcome
   } catch (error) {
     if (!isStorageOutage(error)) await call.revalidate(ctx.db)

@@ -14,7 +14,7 @@ import type { SpacePermissions } from '../../../protocol/space-scopes.ts'
 import { revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { activeWriter } from '../../identity/account-keys/account-keys.ts'
 import { refuseRecords } from '../../identity/quotas/quotas.ts'
-import { spaceBlobs } from '../blobs/blobs.ts'
+import { blobReferences, spaceBlobs } from '../blobs/blobs.ts'
 import { nextRev, prepareRecord, requireConfirmedAddress } from '../repo/repo.ts'
 import { scopeMissing, spacePermissions } from './space-access.ts'
 import {
@@ -73,7 +73,7 @@ interface Prepared {
 
 /**
  * Apply the writes at one revision, all or none; later ones see earlier ones. Results are in the order of the writes,
- * with the bytes of all records.
+ * with the bytes of all records and of their references to blobs.
  *
  * Refuses with `Forbidden` if the repository is not the caller's, with `ScopeMissingError` what the grant does not
  * cover, with `RecordAlreadyExists` or `RecordNotFound`, and with `InvalidRequest` above the limits of the server.
@@ -105,7 +105,15 @@ export async function writeToSpace(
     cid: written && written.record.cid,
     ...(written?.status && { validationStatus: written.status }),
   }))
-  return { results, bytes: prepared.reduce((sum, { written }) => sum + (written?.record.bytes.length ?? 0), 0) }
+  return { results, bytes: prepared.reduce((sum, one) => sum + bytesOf(one, did + space.uri), 0) }
+}
+
+/** Bytes of a write in the database. `named`: what each reference to a blob has beside its record. */
+function bytesOf({ path, written }: Prepared, named: string): number {
+  if (written === null) return 0
+  const { bytes, blobs } = written.record
+  const references = blobs.map(({ ref }) => ({ record: path, cid: ref.toString() }))
+  return bytes.length + blobReferences.bytes(references, named)
 }
 
 const possibleActions = {

@@ -16,7 +16,7 @@ import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
-import { allMissing, countBlobs, takeBlob } from '../../data/blobs/blobs.ts'
+import { blobReferences, countBlobs, takeBlob } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
@@ -85,7 +85,7 @@ async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
 
 async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveState>> {
   const { did } = move
-  for await (const missing of allMissing(ctx.db, did, move.blobsAfter)) {
+  for await (const missing of blobReferences.allMissing(ctx.db, did, move.blobsAfter)) {
     for (const { cid } of missing) {
       if (host === null) return withoutMissing(ctx, did)
       pause()
