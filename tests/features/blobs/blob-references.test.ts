@@ -8,6 +8,7 @@ import {
   countBlobs,
   replaceBlobReferences,
   setBlobTakedown,
+  spaceBlobs,
 } from '../../../src/features/data/blobs/blobs.ts'
 import { deleteAccountBlobs } from '../../../src/features/data/blobs/blob-removal.ts'
 import type { AddedReference } from '../../../src/features/data/blobs/blob-references.ts'
@@ -18,7 +19,7 @@ import { inPieces, sql, sqlRows, type Database, type Tx } from '../../../src/pla
 import { migrate } from '../../../src/platform/database/migrations.ts'
 import { migrations } from '../../../src/platform/database/embedded-migrations.ts'
 import { openSqlite } from '../../../src/platform/database/sqlite.ts'
-import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
+import type { Did, SpaceUri, Tid } from '../../../src/protocol/identifiers.ts'
 import { errorOf } from '../../support/thrown.ts'
 
 const did = 'did:plc:alice' as Did
@@ -57,6 +58,22 @@ const clock = async (cid: string) =>
   (await db.get<{ at: number | null }>(
     sql`SELECT unreferenced_at AS at FROM blob WHERE did = ${did} AND cid = ${cid}`,
   ))!.at
+/** Turns of the event loop during the work of a transaction. */
+async function turnsOf(work: (tx: Tx) => Promise<unknown>): Promise<number> {
+  let turns = 0
+  let timer = setImmediate(function turn() {
+    turns++
+    timer = setImmediate(turn)
+  })
+  const during = await db.transaction(async (tx) => {
+    turns = 0
+    await work(tx)
+    return turns
+  })
+  clearImmediate(timer)
+  return during
+}
+
 const cids = async (since?: string) => (await listReferencedCids(db, { did, since, limit: 100 })).cids
 
 test('a commit without blobs costs no statement, one with blobs two', async () => {
@@ -229,20 +246,6 @@ test('thousands of blobs are put right and deleted in turns, so that others can 
     await db.run(
       sql`INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES ${sqlRows(rows)}`,
     )
-  const turnsOf = async (work: (tx: Tx) => Promise<unknown>): Promise<number> => {
-    let turns = 0
-    let timer = setImmediate(function turn() {
-      turns++
-      timer = setImmediate(turn)
-    })
-    const during = await db.transaction(async (tx) => {
-      turns = 0
-      await work(tx)
-      return turns
-    })
-    clearImmediate(timer)
-    return during
-  }
   await commit([to('c00003'), to('c11999')])
   await db.run(sql`UPDATE blob SET unreferenced_at = CASE WHEN cid IN ('c00003', 'c11999') THEN 1 END`)
   expect(await turnsOf((tx) => correctClocks(tx, did, 100))).toBeGreaterThanOrEqual(2)
@@ -252,6 +255,23 @@ test('thousands of blobs are put right and deleted in turns, so that others can 
   expect(await db.get(sql`SELECT count(*) AS count FROM blob`)).toEqual({ count: 0 })
   expect(await db.get(sql`SELECT count(*) AS count FROM blob_removal`)).toEqual({ count: 12_000 })
   await db.run(sql`DELETE FROM blob_removal`)
+})
+
+test('references of records in a space are written and deleted in turns', async () => {
+  const space = `at://${did}/space/test.forum.space/${'s'.repeat(400)}` as SpaceUri
+  const many = Array.from({ length: 2000 }, (_, i) => `c${i}`)
+  for (const cid of many) await upload(cid)
+  const change = (rev: string, replaced: string[], added: AddedReference[]) =>
+    turnsOf((tx) => spaceBlobs.change(tx, { did, space, rev: rev as Tid, now: 100, replaced, added }))
+  const record = `test.forum.note/${'r'.repeat(400)}`
+  const all = many.map((cid) => to(cid, record))
+  // Three for the blobs and, of 256 KiB each, some for the references.
+  expect(await change('r1', [], all)).toBeGreaterThanOrEqual(15)
+  expect(await spaceBlobs.countReferences(db, did, space)).toBe(2000)
+  const [first] = all
+  expect(await change('r2', [record], [first!])).toBeGreaterThanOrEqual(15)
+  expect(await spaceBlobs.referencesOf(db, did, space, [record])).toEqual([{ record, cid: 'c0', rev: 'r2' as Tid }])
+  expect([await clock('c0'), await clock('c1999')]).toEqual([100, 100])
 })
 
 test('any number of removals end at once', async () => {

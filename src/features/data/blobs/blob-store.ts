@@ -46,11 +46,14 @@ export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Pro
   return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
 }
 
+/** Rows that are asked for by their keys, after which requests that read get a turn. */
+const KEYS_PER_TURN = 512
+
 /** Returns the account's blobs among these that are not taken down, for records that do not make them public. */
-export async function findOwned(reader: Reader, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
+export async function findOwned(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
   const found: ClaimedBlob[] = []
-  for (const piece of inPieces(cids)) {
-    const rows = await reader.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
+  for await (const piece of inTurns(tx, cids)) {
+    const rows = await tx.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
       SELECT cid, mime_type AS "mimeType", size, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced FROM blob
       WHERE did = ${did} AND cid IN ${sqlList(piece)} AND (takedown_ref IS NULL OR takedown_ref = ${QUARANTINE})`)
     found.push(...rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 })))
@@ -60,10 +63,22 @@ export async function findOwned(reader: Reader, did: Did, cids: readonly string[
 
 /** Restart the grace of blobs that a record in a space no longer refers to, unless one that is public does. */
 export async function restartClocks(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<void> {
-  for (const piece of inPieces([...new Set(cids)]))
+  for await (const piece of inTurns(tx, [...new Set(cids)]))
     await tx.run(sql`
       UPDATE blob SET unreferenced_at = ${now}
       WHERE did = ${did} AND cid IN ${sqlList(piece)} AND unreferenced_at IS NOT NULL`)
+}
+
+async function* inTurns(tx: Tx, cids: readonly string[]): AsyncGenerator<readonly string[]> {
+  let keys = 0
+  for (const piece of inPieces(cids)) {
+    if (keys >= KEYS_PER_TURN) {
+      await tx.turn()
+      keys = 0
+    }
+    keys += piece.length
+    yield piece
+  }
 }
 
 /** Start the grace clock of those `cids` without a reference left. Returns how many. */

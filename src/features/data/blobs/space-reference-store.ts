@@ -1,7 +1,7 @@
 /** The SQL of table `space_blob_reference`: which records in spaces refer to which blobs. */
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
-import type { ReferenceRow } from './reference-store.ts'
+import { referenceBytes, type ReferenceRow } from './reference-store.ts'
 import { listCids, type ListedCids } from './referenced-cids.ts'
 
 /** Matches a row of `blob` to which a record in a space refers. */
@@ -21,12 +21,21 @@ export const countUpTo = (max: number, did: Did, space: SpaceUri, records: reado
   sql`(SELECT COUNT(*) FROM (SELECT 1 AS one FROM space_blob_reference s
     WHERE s.did = ${did} AND s.space = ${space} AND s.record IN ${sqlList(records)} LIMIT ${max}) AS counted)`
 
+/** Bytes of references after which requests that read get a turn: with long names, writing them takes 10 ms. */
+const BYTES_PER_TURN = 256 * 1024
+
 export async function insertSpaceReferences(
   tx: Tx,
   { did, space, rev }: { did: Did; space: SpaceUri; rev: Tid },
   references: readonly ReferenceRow[],
 ): Promise<void> {
+  let bytes = 0
   for (const piece of inPieces(references)) {
+    if (bytes >= BYTES_PER_TURN) {
+      await tx.turn()
+      bytes = 0
+    }
+    bytes += referenceBytes(piece, did + space)
     const rows = piece.map(({ cid, record }) => [did, cid, space, record, rev])
     await tx.run(sql`
       INSERT INTO space_blob_reference (did, cid, space, record, rev) VALUES ${sqlRows(rows)}
@@ -54,9 +63,19 @@ export async function deleteSpaceReferences(
   records: readonly string[],
 ): Promise<ReferenceRow[]> {
   if (records.length === 0) return []
-  return tx.all(sql`
-    DELETE FROM space_blob_reference WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}
-    RETURNING record, cid`)
+  const longest = records.reduce((most, record) => (record.length > most.length ? record : most))
+  const rows = Math.ceil(BYTES_PER_TURN / referenceBytes([{ record: longest, cid: '' }], did + space))
+  const own = sql`did = ${did} AND space = ${space}`
+  const some = sql`(SELECT cid, record FROM space_blob_reference WHERE ${own} AND record IN ${sqlList(records)} LIMIT ${rows})`
+  const deleted: ReferenceRow[] = []
+  for (;;) {
+    const piece = await tx.all<ReferenceRow>(
+      sql`DELETE FROM space_blob_reference WHERE ${own} AND (cid, record) IN ${some} RETURNING record, cid`,
+    )
+    deleted.push(...piece)
+    if (piece.length < rows) return deleted
+    await tx.turn()
+  }
 }
 
 export interface SpaceReferenceRow extends ReferenceRow {
