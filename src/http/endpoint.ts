@@ -143,7 +143,10 @@ export interface Socket {
   bufferedBytes(): number
   /** Messages that `work` sends are written together. */
   batch(work: () => void): void
+  /** The client gets what was sent before, if it reads it. */
   close(code: number, reason: string): void
+  /** End the connection at once, and forget what the client has not read. */
+  cut(): void
 }
 
 export interface SocketHandler {

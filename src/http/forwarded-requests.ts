@@ -50,6 +50,10 @@ class FarSocket implements Socket {
     this.post({ type: 'close', id: this.id, code, reason })
   }
 
+  cut(): void {
+    this.post({ type: 'cut', id: this.id })
+  }
+
   taken(bytes: number): void {
     this.#bufferedBytes -= bytes
     if (!this.#wasFull) return

@@ -124,6 +124,8 @@ class Forwarded implements SocketHandler {
         return this.#send(message.frames)
       case 'close':
         return this.#socket?.close(message.code, message.reason)
+      case 'cut':
+        return this.#socket?.cut()
     }
   }
 

@@ -125,4 +125,5 @@ const socketOf = (raw: ServerWebSocket<unknown>): Socket => ({
   bufferedBytes: () => raw.getBufferedAmount(),
   batch: (work) => void raw.cork(work),
   close: (code, reason) => raw.close(code, reason),
+  cut: () => raw.terminate(),
 })

@@ -45,6 +45,8 @@ export type AnswerMessage =
   | { type: 'upgrade'; id: number }
   | { type: 'frames'; id: number; frames: Uint8Array[] }
   | { type: 'close'; id: number; code: number; reason: string }
+  /** As in `Socket.cut`. */
+  | { type: 'cut'; id: number }
 
 /** Bytes that share their memory with nothing else: a message copies all memory behind them. */
 export const alone = (bytes: Uint8Array): Uint8Array =>

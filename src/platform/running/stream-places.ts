@@ -55,8 +55,11 @@ export class StreamPlaces {
    * `afterWait` throws. That is called if there was no place at once, because what the request may see can have changed
    * meanwhile.
    */
-  async enter(request: Pick<Request, 'signal'>, afterWait?: () => Promise<void>): Promise<StreamPlace> {
-    const client = clientHere()
+  async enter(
+    request: Pick<Request, 'signal'>,
+    afterWait?: () => Promise<void>,
+    client: Client = clientHere(),
+  ): Promise<StreamPlace> {
     const leave = this.#places.takeFree(client) ?? (await this.#turn(client, request, afterWait))
     let timer: ReturnType<typeof setTimeout> | undefined
     let forget: (() => void) | null = null

@@ -170,6 +170,24 @@ describe('those who do not read', () => {
   })
 })
 
+test('a frame of megabytes waits for few at a time, and those who do not read it make room for others', async () => {
+  await using pds = await startPds({}, { alone: 'each node follows its own subscribers' })
+  const stuck = await Promise.all(Array.from({ length: 40 }, (_, i) => join(pds, `198.51.${i}.1`)))
+  const reader = await join(pds, '203.0.113.1')
+  for (const subscriber of stuck) subscriber.pause()
+  await until(() => tailOf(pds.ctx).followers === 41)
+  const seqs: number[] = []
+  for (let i = 0; i < 4; i++) seqs.push(...(await sequence(pds, sync(1_900_000))))
+  await reader.until(4)
+  expect(reader.seqs).toEqual(seqs)
+  expect(tailOf(pds.ctx).followers).toBeGreaterThan(32)
+  // 8 have a place, and 24 more are waited for.
+  await until(() => tailOf(pds.ctx).followers <= 33)
+  await sequence(pds, sync(10))
+  await reader.until(5)
+  await leave([reader])
+})
+
 test('however many replay the log, one page of it is read in a turn of the event loop', async () => {
   await using pds = await startPds(
     { rateLimit: { enabled: false } },

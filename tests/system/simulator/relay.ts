@@ -70,6 +70,7 @@ export class Relay {
       batch: (work) => work(),
       // After what was sent before.
       close: () => queue.schedule(timeline.now, this.actor, close),
+      cut: close,
     }
     timeline.schedule(0, node.actor, () => handler.open(socket))
     // It moves on now and then.

@@ -6,10 +6,16 @@
  * costs only its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is
  * refused with `ConsumerTooSlow` and closed. No frame is skipped; if retention has deleted the next ones, an `#info`
  * frame says so.
+ *
+ * A frame may have two megabytes, which the runtime copies for each client that has not read it. So a long frame is
+ * sent to a few clients at a time, and those that keep others waiting for too long are cut off (`StreamPlaces`).
  */
+import type { Client } from '../../../base/fair-queue.ts'
 import { OneByOne } from '../../../base/one-by-one.ts'
+import { NoPlace } from '../../../base/places.ts'
 import type { Exchange, Socket, SocketHandler } from '../../../http/endpoint.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import { StreamPlaces, type StreamBounds, type StreamPlace } from '../../../platform/running/stream-places.ts'
 import { decodeParams } from '../../../protocol/lexicons/lexicons.ts'
 import { eventsAfter, headSeq, PAGE_EVENTS, prunedThrough, type StoredEvent } from './event-log.ts'
 import { errorFrame, infoFrame } from '../../../protocol/frames.ts'
@@ -26,7 +32,20 @@ const MIN_PAGE_EVENTS = 4
 /** Events that may be logged while a client's buffer stays full. */
 const MAX_EVENTS_WHILE_FULL = 5000
 
+/** A frame that is longer takes a place: one that is not, beside what is unsent, costs little. */
+const LONG_FRAME_BYTES = HIGH_WATER_BYTES
+/** Clients that have not read a long frame hold 64 MB at most. One that reads as fast as usual takes a second. */
+const longFrameBounds: StreamBounds = {
+  size: 8,
+  ofNetwork: 4,
+  maxWaiting: 10_000,
+  waitMillis: 60_000,
+  patienceMillis: 1000,
+  maxStragglers: 24,
+}
+
 const turns = perContext(() => new OneByOne())
+const longFrames = perContext(({ config }) => new StreamPlaces(config, longFrameBounds))
 
 const closeCode = { policy: 1008, fault: 1011 } as const
 
@@ -39,6 +58,7 @@ type SubscriberExchange = Pick<Exchange, 'ctx' | 'url' | 'client' | 'ip' | 'requ
 
 export class Outbox implements SocketHandler {
   readonly #ctx: Context
+  readonly #client: Client
   readonly #start: Start
   readonly #givePlaceBack: () => void
   readonly #listed: ReturnType<typeof listSubscriber>
@@ -50,9 +70,14 @@ export class Outbox implements SocketHandler {
   #resume: (() => void) | null = null
   /** Head of the log when the buffer became full; null while it is not full. */
   #fullSince: number | null = null
+  /** Held while the client has not read a long frame. */
+  #place: StreamPlace | null = null
+  /** Aborts waiting for it. */
+  readonly #gone = new AbortController()
 
   private constructor(exchange: SubscriberExchange, start: Start, givePlaceBack: () => void) {
     this.#ctx = exchange.ctx
+    this.#client = exchange.client
     this.#listed = listSubscriber(exchange)
     this.#start = start
     this.#givePlaceBack = givePlaceBack
@@ -88,6 +113,7 @@ export class Outbox implements SocketHandler {
     this.#givePlaceBack()
     this.#listed.leave()
     this.#end()
+    this.#leavePlace()
   }
 
   async #run(socket: Socket): Promise<void> {
@@ -101,18 +127,28 @@ export class Outbox implements SocketHandler {
       let pageEvents = PAGE_EVENTS
       while (!this.#hasEnded) {
         this.#hasNews = false
-        const { count, reached } = this.#send(
-          socket,
-          tail.after(cursor, pageEvents) ?? (await this.#storedEvents(socket, cursor, pageEvents)),
-        )
+        const events = tail.after(cursor, pageEvents) ?? (await this.#storedEvents(socket, cursor, pageEvents))
+        if (isLong(events[0]) && this.#place === null) {
+          await this.#takePlace(socket)
+          // Some of the events may have been deleted meanwhile.
+          continue
+        }
+        const { count, reached } = this.#send(socket, events)
         cursor = reached ?? cursor
         if (reached !== null) this.#listed.subscriber.seq = reached
         // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page
         // holds all that one transaction brought, which is then written at once.
         pageEvents = isFull(socket) ? Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count)) : PAGE_EVENTS
-        // If this subscriber started the tail, the tail may not have read the head yet.
-        if (isFull(socket)) await this.#room(socket, Math.max(start.head, tail.head))
-        else if (reached === null && !this.#hasNews) await this.#wait()
+        const wasFull = isFull(socket)
+        if (wasFull) {
+          this.#place?.handOver(() => this.#cut(socket))
+          // If this subscriber started the tail, the tail may not have read the head yet.
+          await this.#room(socket, Math.max(start.head, tail.head))
+        }
+        // Of a client that is refused, what it has not read is kept until its connection is closed.
+        if (this.#hasEnded) return
+        this.#leavePlace()
+        if (!wasFull && reached === null && !this.#hasNews) await this.#wait()
       }
     } finally {
       leave()
@@ -137,16 +173,37 @@ export class Outbox implements SocketHandler {
     socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
   }
 
+  /** Wait for a place for a long frame. A client that waits for too long is refused. */
+  async #takePlace(socket: Socket): Promise<void> {
+    try {
+      this.#place = await longFrames(this.#ctx).enter(this.#gone, undefined, this.#client)
+    } catch (error) {
+      if (error instanceof NoPlace) this.#refuse(socket, consumerTooSlow)
+      else if (!this.#hasEnded) throw error
+    }
+    if (this.#hasEnded) this.#leavePlace()
+  }
+
+  #leavePlace(): void {
+    this.#place?.leave()
+    this.#place = null
+  }
+
+  #cut(socket: Socket): void {
+    this.#leavePlace()
+    socket.cut()
+  }
+
   /** Send as many events as fit. Returns how many, and the number of the last; null if none was sent. */
   #send(socket: Socket, events: readonly StoredEvent[]): { count: number; reached: number | null } {
     let count = 0
     let reached: number | null = null
     if (this.#hasEnded || events.length === 0) return { count, reached }
     socket.batch(() => {
-      for (const { seq, frame } of events) {
-        if (isFull(socket)) return
-        if (!socket.send(frame)) return this.#refuse(socket, consumerTooSlow)
-        reached = seq
+      for (const event of events) {
+        if (isFull(socket) || (isLong(event) && this.#place === null)) return
+        if (!socket.send(event.frame)) return this.#refuse(socket, consumerTooSlow)
+        reached = event.seq
         count++
       }
     })
@@ -188,10 +245,12 @@ export class Outbox implements SocketHandler {
 
   #end(): void {
     this.#hasEnded = true
+    this.#gone.abort()
     this.#resume?.()
   }
 }
 
+const isLong = (event: StoredEvent | undefined) => event !== undefined && event.frame.length > LONG_FRAME_BYTES
 const isFull = (socket: Socket) => socket.bufferedBytes() > HIGH_WATER_BYTES
 
 async function startOf({ config, db }: Context, params: URLSearchParams): Promise<Start> {
