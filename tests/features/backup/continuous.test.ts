@@ -27,6 +27,7 @@ import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import type { TestPds } from '../../support/servers/server.ts'
 import { until } from '../../support/until.ts'
+import { objectsAt } from './kept-notes.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-continuous-'))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -91,12 +92,7 @@ async function paths(dataDir: string): Promise<string[]> {
   return found.toSorted()
 }
 const pathOf = (uri: string) => uri.split('/').slice(-2).join('/')
-const files = (folder: string) =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .toSorted()
-const segments = (folder: string) => files(folder).filter((path) => path.includes('/segment-'))
+const segments = (folder: string) => objectsAt(folder).filter((path) => path.includes('/segment-'))
 
 test('a restore returns to any instant, and the event log continues above all that was sent since', async () => {
   const place = newFolder()
@@ -145,10 +141,10 @@ test('everything at the destination is sealed, and only the passphrase opens it'
   const alice = await createAccount(pds, 'alice')
   const uri = await post(alice, 'nothing of this is in clear')
   await sent(pds)
-  for (const path of files(place)) expect(readFileSync(path).includes('nothing of this')).toBe(false)
+  for (const path of objectsAt(place)) expect(readFileSync(path).includes('nothing of this')).toBe(false)
   expect(
     readFileSync(
-      files(place).find((path) => path.endsWith('/key.age'))!,
+      objectsAt(place).find((path) => path.endsWith('/key.age'))!,
       'latin1',
     ),
   ).toStartWith('age-encryption.org')
@@ -176,9 +172,9 @@ test('a part that is missing, damaged, misplaced or of another chain is named, a
   await sent(another)
 
   const [last, beforeLast, earlier] = segments(place).toReversed() as [string, string, string]
-  const piece = files(place).find((path) => path.includes('/piece-'))!
-  const base = files(place).find((path) => path.includes('/base-'))!
-  const key = files(place).find((path) => path.endsWith('/key'))!
+  const piece = objectsAt(place).find((path) => path.includes('/piece-'))!
+  const base = objectsAt(place).find((path) => path.includes('/base-'))!
+  const key = objectsAt(place).find((path) => path.endsWith('/key'))!
   const damage: [string, () => void, RegExp][] = [
     ['torn', () => truncateSync(last, 1000), /segment-\d+ is damaged/],
     ['cut to nothing', () => truncateSync(last, 0), /segment-\d+ is damaged/],
@@ -198,7 +194,7 @@ test('a part that is missing, damaged, misplaced or of another chain is named, a
       'key of another chain',
       () =>
         cpSync(
-          files(other).find((path) => path.endsWith('/key'))!,
+          objectsAt(other).find((path) => path.endsWith('/key'))!,
           key,
         ),
       /base-[\d-]+ is damaged/,
@@ -213,7 +209,7 @@ test('a part that is missing, damaged, misplaced or of another chain is named, a
     act()
     const { code, text, dataDir } = await restore(place, instants[3]!)
     expect({ name, code, text }).toEqual({ name, code: 1, text: expect.stringMatching(said) })
-    expect(files(dataDir).filter((path) => path.endsWith('holdfast.db'))).toEqual([])
+    expect(objectsAt(dataDir).filter((path) => path.endsWith('holdfast.db'))).toEqual([])
   }
   // What does not need the damaged part can be restored: the message says until when.
   rmSync(place, { recursive: true })
@@ -254,7 +250,7 @@ test('what is older than the kept time is deleted, and every kept instant can be
   await using pds = await start(place, { continuousKeepSecs: 360, continuousBaseSecs: 60 })
   const alice = await createAccount(pds, 'alice')
   const bases = () =>
-    files(place)
+    objectsAt(place)
       .filter((path) => path.includes('/base-'))
       .map((path) => Number(path.split('-').at(-1)))
   const instants: string[] = []
@@ -280,7 +276,7 @@ test('what is older than the kept time is deleted, and every kept instant can be
 
 /** Instants of the bases at a place. */
 const basesAt = (place: string) =>
-  files(place)
+  objectsAt(place)
     .filter((path) => path.includes('/base-'))
     .map((path) => Number(path.split('-').at(-1)))
 
@@ -328,7 +324,7 @@ test.each([
   const first = await post(alice, 'first')
   await sent(pds)
   await until(() => basesAt(place).length === 1)
-  for (const path of files(place).filter(isLost)) rmSync(path)
+  for (const path of objectsAt(place).filter(isLost)) rmSync(path)
   const before = basesAt(place).length
   pds.clock.advance({ secs: 3600 })
   const second = await post(alice, 'second')
@@ -346,7 +342,7 @@ test('a base that is refused stays a fault until there is one, and is not tried 
   const alice = await createAccount(pds, 'alice')
   await sent(pds)
   await until(() => basesAt(place).length === 1)
-  const pieces = () => files(place).filter((path) => path.includes('/piece-')).length
+  const pieces = () => objectsAt(place).filter((path) => path.includes('/piece-')).length
   const before = pieces()
   // The destination is not encrypted.
   await pds.restart({ backup: { ...backup, passphrase: new Secret(PASSPHRASE) } })

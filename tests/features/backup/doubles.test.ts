@@ -13,7 +13,7 @@ import { freePort } from '../../support/ports.ts'
 import { testConfig } from '../../support/servers/config.ts'
 import { startProgram, type RunningServer } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
-import { create, post } from './kept-notes.ts'
+import { create, objectNames, post } from './kept-notes.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
 setDefaultTimeout(60_000)
@@ -28,11 +28,6 @@ const isSent = ({ url }: { url: string }) =>
 
 const chains = (place: string): string[] =>
   readdirSync(join(place, 'continuous')).filter((name) => !name.startsWith('lease'))
-
-const files = (folder: string, start: string): string[] =>
-  readdirSync(folder)
-    .filter((name) => name.startsWith(start))
-    .toSorted()
 
 /** A server with a note that is at the destination, and a copy of its data directory as of then. */
 async function twoCopies(more: Record<string, string> = {}) {
@@ -87,9 +82,9 @@ test('a copy that is older than the segments at the destination does not continu
   const more = { SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync', SERVICE_BACKUP_TAKEOVER_SECS: '3' }
   const { place, copy, start, server, alice } = await twoCopies(more)
   const [chain] = chains(place) as [string]
-  const segments = () => files(join(place, 'continuous', chain), 'segment-')
+  const segments = () => objectNames(join(place, 'continuous', chain), 'segment-')
   const through = (): number => {
-    const lease = files(join(place, 'continuous'), 'lease').at(-1)!
+    const lease = objectNames(join(place, 'continuous'), 'lease').at(-1)!
     return (JSON.parse(readFileSync(join(place, 'continuous', lease), 'utf8')) as { through: number }).through
   }
   {
@@ -184,7 +179,7 @@ test('whatever else a machine has once it is replaced again and again, it keeps'
       expect(await mayServe(former.config)).toBe(false)
     }
   for (const { config } of [one, other]) {
-    const kept = files(config.dataDir, 'holdfast.db.superseded')
+    const kept = objectNames(config.dataDir, 'holdfast.db.superseded')
     expect(kept).toEqual(['holdfast.db.superseded', 'holdfast.db.superseded-2'])
     for (const name of kept) expect(readFileSync(join(config.dataDir, name)).includes(alice.did)).toBe(true)
   }

@@ -1,16 +1,6 @@
 /** A machine that follows another one's continuous backup, and what keeps it from taking over without all of it. */
 import { afterAll, expect, test } from 'bun:test'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, withContext } from '../../../src/app.ts'
@@ -31,7 +21,7 @@ import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
-import { create, isKept, post } from './kept-notes.ts'
+import { create, isKept, objectNames, post } from './kept-notes.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-following-'))
@@ -71,12 +61,7 @@ async function notes(config: Config, { did }: TestAccount): Promise<string[]> {
 /** What the running check says of the account on this data directory. */
 const faults = (config: Config, { did }: TestAccount) => withContext(config, (ctx) => faultsOfRepo(ctx, did as Did))
 
-const names = (place: string, start: string): string[] =>
-  (readdirSync(place, { recursive: true }) as string[])
-    .map((path) => path.split('/').at(-1)!)
-    .filter((name) => name.startsWith(start))
-    .toSorted()
-const segments = (place: string) => names(place, 'segment-')
+const segments = (place: string) => objectNames(place, 'segment-')
 
 test('a machine that was away for longer than segments are kept takes over with all that was acknowledged', async () => {
   const place = newFolder()
@@ -90,12 +75,12 @@ test('a machine that was away for longer than segments are kept takes over with 
   const oldest = segments(place).at(-1)!
   const written = ['before']
   while (segments(place)[0]! <= oldest) {
-    const newest = names(place, 'base-').at(-1)
+    const newest = objectNames(place, 'base-').at(-1)
     pds.clock.advance({ secs: 70 })
     written.push(`note${written.length}`)
     await post(alice, written.at(-1)!)
     // Each one makes a base, and all that no restore needs is deleted after that.
-    await until(() => names(place, 'base-').at(-1) !== newest || segments(place)[0]! > oldest)
+    await until(() => objectNames(place, 'base-').at(-1) !== newest || segments(place)[0]! > oldest)
   }
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(written.toSorted())
@@ -146,7 +131,7 @@ test('a loss of power that took what was noted last about the chain does not kee
     await createAccount(server, 'bob')
   }
   // The chain goes on where it was.
-  expect(names(place, 'key')).toHaveLength(1)
+  expect(objectNames(place, 'key')).toHaveLength(1)
   expect(segments(place).slice(0, before.length)).toEqual(before)
   const other = await machine({ continuous: place, continuousPromise: 'sync' })
   await other.begin().promote()
@@ -440,7 +425,7 @@ test('a segment that was sent before it was in the spool, where others wait, doe
     await isKept(server)
     await post(alice, 'fifth')
   }
-  expect(names(place, 'key')).toHaveLength(1)
+  expect(objectNames(place, 'key')).toHaveLength(1)
   expect(segments(place).slice(0, before.length)).toEqual(before)
   const other = await machine({ continuous: place, continuousPromise: 'sync' })
   await other.begin().promote()
@@ -563,7 +548,7 @@ test('a base comes after many segments too, however soon', async () => {
   await using pds = await startPdsOnFile({ backup })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
-  const bases = () => names(place, 'base-').length
+  const bases = () => objectNames(place, 'base-').length
   const before = bases()
   const written = ['one', 'two', 'three', 'four', 'five']
   for (const rkey of written) await post(alice, rkey)
@@ -652,7 +637,7 @@ test('under async, a takeover loses what was not sent, and tells relays so', asy
   }
   expect(await runProgram(['promote', '--dev'], env)).toMatchObject({ code: 0 })
   const config = testConfig({ dataDir, port, publicUrl: 'http://localhost:1' }, { backup, development: true })
-  const keys = () => names(place, 'key').length
+  const keys = () => objectNames(place, 'key').length
   expect(keys()).toBe(1)
   // Whatever comes in between, the server that starts knows that it has to.
   expect(existsSync(join(dataDir, 'holdfast.lost-after'))).toBe(true)

@@ -1,5 +1,7 @@
 /** Notes on a server with a continuous backup, each under its name as the record key. */
 import { expect } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
@@ -26,3 +28,16 @@ export async function aliceWithNote(pds: TestPds): Promise<TestAccount> {
   await post(alice, 'first')
   return alice
 }
+
+/** Paths of all objects at a folder that is a destination, but not of those that are just being stored. */
+export const objectsAt = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.part'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .toSorted()
+
+export const objectNames = (folder: string, start: string): string[] =>
+  objectsAt(folder)
+    .map((path) => basename(path))
+    .filter((name) => name.startsWith(start))
+    .toSorted()
