@@ -37,6 +37,8 @@ export interface Exchange {
   readonly forwardedHost: string | null
   /** Whether the client is on this machine or a private network, as far as its address tells. */
   readonly isNear: boolean
+  /** Whether a trusted proxy asks for itself, not for a client. So does a program beside it: their address is one. */
+  readonly isOfProxy: boolean
   /** The `Authorization` header; null if there is none. Throws `InvalidToken` if it is malformed. */
   readonly authorization: Authorization | null
   /** What limits know of the client: `address` is its /64 network for IPv6. */

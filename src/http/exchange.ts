@@ -87,6 +87,10 @@ export class RequestExchange implements Exchange {
     return this.peer.isDirect !== true && isNear(this.ip)
   }
 
+  get isOfProxy(): boolean {
+    return isProxy(this.ip, proxiesOf(this.ctx), this.peer.isDirect)
+  }
+
   get takesPieces(): boolean {
     return this.peer.takesPieces === true && chosenCoding(this.request.headers.get('accept-encoding')) === null
   }

@@ -134,6 +134,7 @@ const chargingThemselves = {
   'features/agents/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',
   'features/agents/children/child-routes.ts': 'whose child the caller is, is known from the database alone',
   'features/identity/reserved-keys/reserved-key-routes.ts': 'only what is stored counts',
+  'features/identity/web-documents/well-known-routes.ts': 'a reverse proxy asks as often as its clients try names',
   'features/identity/transfers/transfer-routes.ts': 'only what looks like a code counts',
   'features/push/iroh/liveness-echo.ts': 'peers call no endpoint',
   'features/access/oauth/authorize-routes.ts': 'the form shows it',

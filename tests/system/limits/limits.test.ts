@@ -643,6 +643,18 @@ test('some of it is open to whoever has used up the rest', async () => {
   relay.close()
 })
 
+test('a proxy asks about names of certificates as often as its clients try them, and others do not', async () => {
+  const tlsCheck = (headers: Record<string, string> = {}) =>
+    request(`${pds.url}/tls-check?domain=nobody.test`, { headers })
+  pds.ctx.limits.charge({ name: 'globalIp', key: '127.0.0.1', cost: 2990 })
+  for (let i = 0; i < 20; i++) expect((await tlsCheck()).status).toBe(404)
+  expect((await request(`${pds.url}/xrpc/com.atproto.server.describeServer`)).status).toBe(200)
+  const address = newAddress()
+  pds.ctx.limits.charge({ name: 'globalIp', key: address, cost: 2999 })
+  expect((await tlsCheck(from(address))).status).toBe(404)
+  expect((await tlsCheck(from(address))).status).toBe(429)
+})
+
 test('an address is what the nearest proxy says; a client with a network has one budget', async () => {
   const spent = async (forwardedFor: string) =>
     3000 - remaining(await xrpc('com.atproto.server.describeServer')({ 'x-forwarded-for': forwardedFor }))[1]!

@@ -7,6 +7,7 @@
 import { route, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import { parseHost, type Host } from '../../../http/host.ts'
+import { charge } from '../../../http/limiting.ts'
 import { isOwnDid } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
 import { didWebOfHost } from '../../../protocol/did-document.ts'
@@ -60,9 +61,15 @@ export const wellKnownRoutes = [
       return new Response(account.did, { headers: { 'Content-Type': 'text/plain', 'Cache-Control': 'no-store' } })
     },
   }),
-  /** A reverse proxy calls this before it orders a certificate. */
+  /**
+   * A reverse proxy calls this before it orders a certificate, for any name that a client has used in a handshake. If it
+   * were limited, a stranger who tries many names would use up its requests, and those of every program beside it.
+   */
   route('GET', '/tls-check', {
-    async handler({ ctx, url }) {
+    unlimited: true,
+    async handler(call) {
+      const { ctx, url } = call
+      if (!call.isOfProxy) await charge(call, 'globalIp')
       const domain = url.searchParams.get('domain')
       const handle = domain ? parseHandle(domain) : null
       if (!domain) throw invalidRequest('bad or missing domain query param')
