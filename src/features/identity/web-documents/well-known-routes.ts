@@ -62,8 +62,8 @@ export const wellKnownRoutes = [
     },
   }),
   /**
-   * A reverse proxy calls this before it orders a certificate, for any name that a client has used in a handshake. If it
-   * were limited, a stranger who tries many names would use up its requests, and those of every program beside it.
+   * A reverse proxy calls this before it orders a certificate, for any name that a client has used in a handshake. If
+   * it were limited, a stranger who tries many names would use up its requests, and those of every program beside it.
    */
   route('GET', '/tls-check', {
     unlimited: true,
