@@ -1,6 +1,6 @@
 /** Backups of a serving server, and what comes back of them. */
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   cpSync,
   existsSync,
@@ -10,11 +10,12 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { startApp } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
@@ -448,6 +449,69 @@ test('a damaged backup is not restored', async () => {
     text: expect.stringContaining('damaged'),
   })
   expect(readdirSync(target)).not.toContain('holdfast.db')
+})
+
+describe('of a backup that was copied in part', () => {
+  const cutTo = (bytes: number) => (path: string) => truncateSync(path, bytes)
+  const snapshotOf = (place: string) => join(place, 'snapshots', readdirSync(join(place, 'snapshots'))[0]!)
+  const parts: Record<
+    string,
+    { env?: Record<string, string>; path(place: string): string; spoil(path: string): void }
+  > = {
+    'the file that says what it is': { path: (place) => join(place, 'archive.json'), spoil: cutTo(10) },
+    'its manifest': { path: (place) => join(snapshotOf(place), 'manifest.json'), spoil: cutTo(40) },
+    'all of its manifest': { path: (place) => join(snapshotOf(place), 'manifest.json'), spoil: cutTo(0) },
+    'its encrypted database': {
+      env: sealedBackups,
+      path: (place) => join(snapshotOf(place), 'database.age'),
+      spoil: cutTo(400_000),
+    },
+    'its encrypted master key': {
+      env: sealedBackups,
+      path: (place) => join(snapshotOf(place), 'master-key.age'),
+      spoil: cutTo(0),
+    },
+    'its encrypted list of blobs': {
+      env: sealedBackups,
+      path: (place) => join(snapshotOf(place), 'blobs.age'),
+      spoil: cutTo(5),
+    },
+  }
+  for (const [what, { env = {}, path, spoil }] of Object.entries(parts))
+    test(`${what} is named, and nothing is restored`, async () => {
+      const place = folder(`cut ${what}`)
+      expect(await holdfast(pds.dataDir, ['backup', place], env)).toMatchObject({ code: 0 })
+      const part = path(place)
+      spoil(part)
+      const target = folder(`from cut ${what}`)
+      const { code, text } = await holdfast(target, ['restore', place], env)
+      expect({ code, text }).toEqual({
+        code: 1,
+        text: `holdfast restore: the backup is damaged: ${relative(place, part)} was cut off or changed. Copy the backup again, or restore another one`,
+      })
+      expect(existsSync(join(target, 'holdfast.db'))).toBe(false)
+    })
+
+  test('the list of blobs is missed', async () => {
+    const place = folder('without the list of blobs')
+    expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
+    rmSync(join(snapshotOf(place), 'blobs'))
+    expect(await holdfast(folder('from no list'), ['restore', place])).toEqual({
+      code: 1,
+      text: 'holdfast restore: the backup lacks its list of blobs: copy it again',
+    })
+  })
+
+  test('an encrypted blob is named, and all else is restored', async () => {
+    for (const [name, bytes] of Object.entries({ 'some of a blob': 100, 'no byte of a blob': 0 })) {
+      const place = folder(name)
+      expect(await holdfast(pds.dataDir, ['backup', place], sealedBackups)).toMatchObject({ code: 0 })
+      const [blob] = allFiles(join(place, 'blobs'))
+      truncateSync(blob!, bytes)
+      const restored = await holdfast(folder(`from ${name}`), ['restore', place], sealedBackups)
+      expect(restored).toMatchObject({ code: 0, text: expect.stringContaining(`blob ${blobCid} is not in the backup`) })
+    }
+  })
 })
 
 test('a restore never overwrites', async () => {

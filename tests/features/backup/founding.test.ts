@@ -46,7 +46,7 @@ async function expectOneFounding(archive: Archive): Promise<void> {
   await back(paused, SLOW, { passphrase: 'slow words', at: now })
   const unseal = await unsealOf(archive, 'fast words')
   for (const text of [FAST, SLOW]) {
-    const content = await unseal.open((await archive.read(text + unseal.suffix))!)
+    const content = unseal.open(text, (await archive.read(text + unseal.suffix))!)
     expect(Buffer.concat(await Array.fromAsync(content)).toString()).toBe(text)
   }
 }

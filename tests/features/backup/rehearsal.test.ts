@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -183,6 +184,25 @@ test('a backup that lacks a blob, or is damaged, fails, and the doctor says so',
     text: expect.stringContaining('does not match the manifest'),
   })
   expect(readdirSync(scratch)).toEqual([])
+})
+
+test('an encrypted backup of which a part was cut off fails, and that is noted', async () => {
+  const cut = join(home, 'cut')
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: 'a passphrase for backups', SERVICE_BACKUP_WORK_FACTOR: '10' }
+  expect(await holdfast(['backup', cut], passphrase)).toMatchObject({ code: 0 })
+  const pathOf = (part: string) => String(contentOf(cut).find(([path]) => String(path).includes(part))![0])
+  expect((await rehearsed(cut, passphrase)).code).toBe(0)
+  truncateSync(pathOf(lost), 100)
+  expect(await reported(cut, passphrase)).toMatchObject({ code: 1, ok: false, missingBlobs: [lost] })
+  for (const part of ['database.age', 'manifest.json']) {
+    rmSync(join(cut, 'rehearsal.json'))
+    truncateSync(pathOf(part), 20)
+    expect(await rehearsed(cut, passphrase)).toMatchObject({
+      code: 1,
+      text: expect.stringContaining(`${part} was cut off or changed`),
+    })
+    expect(noted(cut).ok).toBe(false)
+  }
 })
 
 test('a folder that a killed rehearsal has left is deleted, once it is a day old', async () => {

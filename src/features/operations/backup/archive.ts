@@ -11,6 +11,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
 import { parseBucketPlace } from '../../../base/bucket-place.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
+import { parsedJson } from '../../../base/parsed-json.ts'
 import { explained } from '../../../platform/files/system-faults.ts'
 
 export interface Archive {
@@ -331,6 +332,23 @@ export async function wholeOf(
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+/** An object was cut off, or changed. */
+export class DamagedObject extends OperatorError {
+  constructor(name: string, options?: ErrorOptions) {
+    super(
+      `the backup is damaged: ${name} was cut off or changed. Copy the backup again, or restore another one`,
+      options,
+    )
+  }
+}
+
+/** Returns what an object says, in JSON. Throws `DamagedObject` if it is malformed, or not `isWhole`. */
+export function jsonObject<T>(name: string, bytes: Uint8Array, isWhole: (value: Partial<T>) => boolean): T {
+  const value = parsedJson(Buffer.from(bytes).toString())
+  if (typeof value !== 'object' || value === null || !isWhole(value)) throw new DamagedObject(name)
+  return value as T
 }
 
 export async function* bytesOf(text: string | Uint8Array): AsyncGenerator<Uint8Array> {

@@ -34,7 +34,7 @@ import {
 } from './continuous-format.ts'
 import { wholeLease } from './continuous-lease.ts'
 import { needed, readObject, SegmentReader, segmentOf, type Segment } from './continuous-reading.ts'
-import { fetchBlobs, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
+import { fetchBlobs, partOf, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 
 export interface FetchedInstant extends Fetched {
@@ -108,11 +108,7 @@ export async function fetchInstant(
 
 /** What is at the destination of a continuous backup now. */
 export async function sourceOf(archive: Archive, unseal: Unseal): Promise<Source> {
-  const part: Part = async (name) => {
-    const content = await archive.read(name + unseal.suffix)
-    return content && unseal.open(content)
-  }
-  return { archive, part, names: await listed(archive) }
+  return { archive, part: partOf(archive, unseal), names: await listed(archive) }
 }
 
 async function listed(archive: Archive): Promise<Source['names']> {

@@ -19,7 +19,7 @@ import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import { openBlobBucket } from '../../data/blobs/blobs.ts'
-import { bytesOf, readWhole, type Archive } from './archive.ts'
+import { bytesOf, DamagedObject, readWhole, type Archive } from './archive.ts'
 import { fetchSnapshot } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 import { readManifest, type Manifest } from './snapshot.ts'
@@ -96,16 +96,19 @@ export interface RehearsalOptions {
  */
 export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
   const { archive, snapshot, now, scratch, log, onFolder } = options
-  const manifest = await readManifest(archive, snapshot)
+  const note = (ok: boolean) =>
+    noteRehearsal(archive, { snapshot, at: now.toISOString(), ok }).catch((error: unknown) =>
+      log.warn('could not store the result of the rehearsal beside the backups', { error }),
+    )
+  const manifest = await readManifest(archive, snapshot).catch(async (error: unknown) => {
+    if (error instanceof DamagedObject) await note(false)
+    throw error
+  })
   // A wrong name says nothing about the backups, so it is not noted.
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   await clearScratch(scratch, now)
   const dir = await mkdtemp(join(scratch, SCRATCH_PREFIX))
   const release = onFolder(dir)
-  const note = (ok: boolean) =>
-    noteRehearsal(archive, { snapshot, at: now.toISOString(), ok }).catch((error: unknown) =>
-      log.warn('could not store the result of the rehearsal beside the backups', { error }),
-    )
   try {
     const report = await rehearseIn(dir, manifest, options)
     await note(report.ok)

@@ -34,7 +34,7 @@ import {
 import { deleteAllClaims } from '../../identity/handles/handles.ts'
 import { repoHeads, resignHead } from '../../data/repo/repo.ts'
 import { skipSenderKeyNumbers } from '../../push/notifications/notifications.ts'
-import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'
+import { bytesOf, DamagedObject, spool, spoolWhole, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
 import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 
@@ -76,10 +76,7 @@ export async function fetchSnapshot(
   requireEmpty(sqlitePath(config.databaseUrl))
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
-  const part: Part = async (name) => {
-    const content = await archive.read(name + unseal.suffix)
-    return content && unseal.open(content)
-  }
+  const part = partOf(archive, unseal)
   makeDataDirectory(config)
   const databasePath = restoringPath(config)
   await fetchDatabase(databasePath, await part(inSnapshot(snapshot, 'database')), manifest.database.sha256)
@@ -87,7 +84,9 @@ export async function fetchSnapshot(
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null)
     await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
-  return { databasePath, missingBlobs: await fetchBlobs(config, await part(inSnapshot(snapshot, 'blobs')), part) }
+  const blobs = await part(inSnapshot(snapshot, 'blobs'))
+  if (blobs === null) throw new OperatorError('the backup lacks its list of blobs: copy it again')
+  return { databasePath, missingBlobs: await fetchBlobs(config, blobs, part) }
 }
 
 /**
@@ -98,17 +97,37 @@ export const partsOf = (archive: Archive, unseal: Unseal) => ({
   async fetchDatabase(snapshot: string, path: string): Promise<void> {
     const manifest = await readManifest(archive, snapshot)
     if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
-    const content = await archive.read(inSnapshot(snapshot, 'database') + unseal.suffix)
-    await fetchDatabase(path, content && (await unseal.open(content)), manifest.database.sha256)
+    const database = await partOf(archive, unseal)(inSnapshot(snapshot, 'database'))
+    await fetchDatabase(path, database, manifest.database.sha256)
   },
-  async blob(cid: string): Promise<AsyncIterable<Uint8Array> | null> {
-    const content = await archive.read(blobName(cid) + unseal.suffix)
-    return content && (await unseal.open(content))
-  },
+  blob: (cid: string) => blobOf(partOf(archive, unseal), cid),
 })
 
-/** Returns an unsealed part of the backup, or null if it is missing. */
+/** Returns the bytes of a blob, which may be damaged; null if the backup lacks it. */
+async function blobOf(part: Part, cid: string): Promise<AsyncIterable<Uint8Array> | null> {
+  const content = await part(blobName(cid))
+  return content && untilDamaged(content)
+}
+
+/** Ends where an object is damaged. */
+async function* untilDamaged(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* content
+  } catch (error) {
+    if (!(error instanceof DamagedObject)) throw error
+  }
+}
+
+/** Returns an unsealed part of the backup, or null if it is missing. Reading it throws `DamagedObject`. */
 export type Part = (name: string) => Promise<AsyncIterable<Uint8Array> | null>
+
+export const partOf =
+  (archive: Archive, unseal: Unseal): Part =>
+  async (part) => {
+    const name = part + unseal.suffix
+    const content = await archive.read(name)
+    return content && unseal.open(name, content)
+  }
 
 /** SQLite would read a write-ahead log that has lost its database as part of the next database of that name. */
 export function requireEmpty(databasePath: string): void {
@@ -129,18 +148,14 @@ async function fetchDatabase(
 }
 
 /** Fetch the listed blobs that are not in the storage. Returns those that are missing or damaged. */
-export async function fetchBlobs(
-  config: Config,
-  list: AsyncIterable<Uint8Array> | null,
-  part: Part,
-): Promise<string[]> {
+export async function fetchBlobs(config: Config, list: AsyncIterable<Uint8Array>, part: Part): Promise<string[]> {
   const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
   await storage.prepare()
   const missing: string[] = []
-  for await (const cid of list === null ? [] : linesOf(list)) {
+  for await (const cid of linesOf(list)) {
     // A bucket outlives the server, and its blobs are in no backup.
     if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
-    const content = await part(blobName(cid))
+    const content = await blobOf(part, cid)
     if (content === null || !(await placeBlob(storage, cid, content))) missing.push(cid)
   }
   return missing

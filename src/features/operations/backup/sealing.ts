@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import { bytesOf, readWhole, type Archive } from './archive.ts'
+import { bytesOf, DamagedObject, jsonObject, readWhole, type Archive } from './archive.ts'
 
 const ARCHIVE_FILE = 'archive.json'
 const IDENTITY_FILE = 'identity.age'
@@ -51,13 +51,14 @@ export interface Seal {
 
 export interface Unseal {
   suffix: '' | '.age'
-  open(content: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>>
+  /** Yields the content of the object that has this name. Throws `DamagedObject`. */
+  open(name: string, content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>
 }
 
 const plain = {
   suffix: '' as const,
   close: async (content: AsyncIterable<Uint8Array>) => content,
-  open: async (content: AsyncIterable<Uint8Array>) => content,
+  open: (_: string, content: AsyncIterable<Uint8Array>) => content,
 }
 
 /**
@@ -99,12 +100,32 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   const identity = await openIdentity(sealed, passphrase)
   return {
     suffix: '.age',
-    async open(content) {
-      const { Decrypter } = await library()
-      const decrypter = new Decrypter()
-      decrypter.addIdentity(identity)
-      return decrypter.decrypt(streamOf(content))
-    },
+    open: (name, content) => decrypted(name, content, identity),
+  }
+}
+
+async function* decrypted(
+  name: string,
+  content: AsyncIterable<Uint8Array>,
+  identity: string,
+): AsyncGenerator<Uint8Array> {
+  const { Decrypter } = await library()
+  const decrypter = new Decrypter()
+  decrypter.addIdentity(identity)
+  let readFault: { error: unknown } | null = null
+  const read = async function* () {
+    try {
+      yield* content
+    } catch (error) {
+      readFault = { error }
+      throw error
+    }
+  }
+  try {
+    yield* await decrypter.decrypt(streamOf(read()))
+  } catch (error) {
+    // A destination that does not answer says nothing about what it holds.
+    throw readFault === null ? new DamagedObject(name, { cause: error }) : (readFault as { error: unknown }).error
   }
 }
 
@@ -167,7 +188,7 @@ async function newKey(passphrase: string, workFactor: number): Promise<{ recipie
 async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {
   const bytes = await readWhole(archive, ARCHIVE_FILE)
   if (bytes === null) return null
-  const file = JSON.parse(Buffer.from(bytes).toString()) as ArchiveFile
+  const file = jsonObject<ArchiveFile>(ARCHIVE_FILE, bytes, ({ format }) => typeof format === 'number')
   if (file.format !== FORMAT)
     throw new OperatorError(`this archive has format ${file.format}; this version supports format ${FORMAT}`)
   return file

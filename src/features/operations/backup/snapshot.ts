@@ -11,7 +11,7 @@
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Archive } from './archive.ts'
-import { bytesOf, readWhole } from './archive.ts'
+import { bytesOf, jsonObject, readWhole } from './archive.ts'
 
 export interface Manifest {
   format: 1
@@ -91,10 +91,11 @@ export async function snapshotsIn(archive: Archive): Promise<{ complete: string[
 export const snapshotMillis = (snapshot: string): Millis =>
   Date.parse(snapshot.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
 
-/** Returns null if the snapshot is incomplete or does not exist. */
+/** Returns null if the snapshot is incomplete or does not exist. Throws `DamagedObject`. */
 export async function readManifest(archive: Archive, snapshot: string): Promise<Manifest | null> {
-  const bytes = await readWhole(archive, manifestName(snapshot), MAX_MANIFEST_BYTES)
-  return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Manifest)
+  const name = manifestName(snapshot)
+  const bytes = await readWhole(archive, name, MAX_MANIFEST_BYTES)
+  return bytes && jsonObject<Manifest>(name, bytes, ({ database }) => typeof database?.sha256 === 'string')
 }
 
 /** Split a stream into lines, without their line ends. Buffers at most one chunk and one line. */
