@@ -4,7 +4,7 @@
  */
 import { Database as SqliteFile } from 'bun:sqlite'
 import { lstatSync } from 'node:fs'
-import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises'
+import { mkdir, readdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { concurrently } from '../../../base/concurrently.ts'
 import { DAY_MILLIS } from '../../../base/durations.ts'
@@ -107,9 +107,10 @@ export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
   // A wrong name says nothing about the backups, so it is not noted.
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   await clearScratch(scratch, now)
-  const dir = await mkdtemp(join(scratch, SCRATCH_PREFIX))
+  const dir = join(scratch, SCRATCH_PREFIX + crypto.randomUUID())
   const release = onFolder(dir)
   try {
+    await mkdir(dir, { mode: 0o700 })
     const report = await rehearseIn(dir, manifest, options)
     await note(report.ok)
     return report
