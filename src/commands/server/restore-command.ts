@@ -14,10 +14,9 @@ import {
   openArchive,
   releaseTarget,
   rehearse,
-  requireFreeDatabase,
   unsealOf,
   verifyEverything,
-  whileStopped,
+  whileRestoring,
   type Counts,
   type Fetched,
   type Rehearsal,
@@ -158,14 +157,20 @@ interface Named extends Fetched {
 /** Fetches the backup into the data directory of a configuration. */
 type Fetch = (target: Config) => Promise<Named>
 
-async function restoreFetched(invocation: Given, fetch: Fetch): Promise<ExitCode> {
+const restoreFetched = (invocation: Given, fetch: Fetch): Promise<ExitCode> =>
+  whileRestoring(invocation.config, () =>
+    (isPostgresUrl(invocation.config.databaseUrl) ? restoreIntoPostgres : restoreFile)(invocation, fetch),
+  )
+
+async function restoreFile(invocation: Given, fetch: Fetch): Promise<ExitCode> {
   const { config } = invocation
-  if (isPostgresUrl(config.databaseUrl)) return restoreIntoPostgres(invocation, fetch)
   const fetched = await fetch(config)
   nameMissing(invocation, fetched)
   const restored = { ...config, databaseUrl: fetched.databasePath }
-  const log = commandLog(invocation, config)
-  const done = await withContext(restored, (ctx) => verifyAndContinue(ctx, invocation, fetched), { log })
+  const done = await withContext(restored, (ctx) => verifyAndContinue(ctx, invocation, fetched), {
+    isLocked: true,
+    log: commandLog(invocation, config),
+  })
   await installDatabase(config, fetched)
   tellRestored(invocation, fetched, done)
   return exitCodes.ok
@@ -183,25 +188,21 @@ const nameMissing = ({ config: { blobs }, terminal }: Given, { missingBlobs }: F
 async function restoreIntoPostgres(invocation: Given, fetch: Fetch): Promise<ExitCode> {
   const { config, terminal } = invocation
   const log = commandLog(invocation, config)
-  await requireFreeDatabase(config.databaseUrl)
   const fetched = await fetch({ ...config, databaseUrl: join(config.dataDir, 'restored.db') })
   nameMissing(invocation, fetched)
   const from = { ...config, databaseUrl: fetched.databasePath }
-  const done = await whileStopped({ from, to: config }, async () => {
-    await copyServer({
-      from,
-      to: config,
-      log,
-      onProgress: (what) => terminal.err(`copied ${what}`),
-    })
-    const restored = await withContext(config, (ctx) => verifyAndContinue(ctx, invocation, fetched), {
-      isLocked: true,
-      isCopyTarget: true,
-      log,
-    })
-    await releaseTarget({ to: config })
-    return restored
+  await copyServer({
+    from,
+    to: config,
+    log,
+    onProgress: (what) => terminal.err(`copied ${what}`),
   })
+  const done = await withContext(config, (ctx) => verifyAndContinue(ctx, invocation, fetched), {
+    isLocked: true,
+    isCopyTarget: true,
+    log,
+  })
+  await releaseTarget({ to: config })
   for (const path of databaseFiles(fetched.databasePath)) await rm(path, { force: true })
   tellRestored(invocation, fetched, done)
   return exitCodes.ok

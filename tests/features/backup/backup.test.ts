@@ -20,6 +20,7 @@ import { startApp } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
 import { openArchive } from '../../../src/features/operations/backup/backup.ts'
+import { lockDirectory } from '../../../src/platform/files/directory-lock.ts'
 import { reserveKey } from '../../../src/features/identity/reserved-keys/key-reservation.ts'
 import { findReservedKey } from '../../../src/features/identity/reserved-keys/reserved-key-store.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
@@ -523,6 +524,22 @@ test('a restore never overwrites', async () => {
     code: 1,
     text: expect.stringContaining('no backups'),
   })
+})
+
+test('a restore leaves alone what another one has fetched, as long as that one runs', async () => {
+  const [place, target] = [folder('restored twice'), folder('from restored twice')]
+  expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
+  mkdirSync(target)
+  const unlock = lockDirectory(target)
+  const fetched = join(target, 'holdfast.db.restoring')
+  writeFileSync(fetched, 'what the other one has fetched')
+  expect(await holdfast(target, ['restore', place])).toEqual({
+    code: 1,
+    text: `holdfast restore: ${target} is in use by another process: stop that process, or set data_dir to another folder`,
+  })
+  expect(readFileSync(fetched, 'utf8')).toBe('what the other one has fetched')
+  unlock()
+  expect(await holdfast(target, ['restore', place])).toMatchObject({ code: 0 })
 })
 
 test('a restore that is killed at any moment is repeated by the same command', async () => {

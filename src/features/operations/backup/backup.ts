@@ -9,7 +9,7 @@ export { leaseSeenFrom } from './continuous-lease.ts'
 export { fetchInstant } from './continuous-restoring.ts'
 export { Following, mayServe, type Followed } from './following.ts'
 export { makeBackup } from './backup-writing.ts'
-export { copyServer, releaseTarget, requireFreeDatabase, whileStopped } from './copying.ts'
+export { copyServer, releaseTarget, whileRestoring, whileStopped } from './copying.ts'
 export {
   agreeOnDatabase,
   continueHistory,

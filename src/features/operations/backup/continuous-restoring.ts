@@ -11,7 +11,6 @@ import { open, rm, type FileHandle } from 'node:fs/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { PAGE_BYTES, pagesIn } from '../../../platform/database/page-list.ts'
-import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { databaseFiles, makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -73,7 +72,7 @@ export async function fetchInstant(
   unseal: Unseal,
   at: Millis,
 ): Promise<FetchedInstant> {
-  requireEmpty(sqlitePath(config.databaseUrl))
+  requireEmpty(config)
   const source = await sourceOf(archive, unseal)
   const { part } = source
   const chosen = newestBase(source, at)

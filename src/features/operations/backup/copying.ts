@@ -27,6 +27,7 @@ import { masterKeyFault, masterKeyFile, secretsQuery } from '../../../platform/s
 import { hasBlobs, openStorageOf, ownedAmong, type BlobStorage } from '../../data/blobs/blobs.ts'
 import { numberRest } from '../../data/firehose/firehose.ts'
 import { copyBlobs, type BlobCopies } from './blob-copy.ts'
+import { requireEmpty } from './restoring.ts'
 import { copyTables, SourceFault } from './table-copy.ts'
 
 /** Names of the storage that are looked at to tell whose it is. */
@@ -56,9 +57,13 @@ export async function whileStopped<T>({ from, to }: Pick<Copying, 'from' | 'to'>
   requireDatabase(from.databaseUrl)
   makeDataDirectory(from)
   makeDataDirectory(to, from.dataDir === to.dataDir ? 'data_dir' : '--to')
+  return whileLocked([from, to], work)
+}
+
+async function whileLocked<T>(configs: readonly Config[], work: () => Promise<T>): Promise<T> {
   const unlocks: (() => void)[] = []
   try {
-    for (const dir of new Set([from.dataDir, to.dataDir].map((each) => resolve(each)))) unlocks.push(lockDirectory(dir))
+    for (const dir of new Set(configs.map(({ dataDir }) => resolve(dataDir)))) unlocks.push(lockDirectory(dir))
     return await work()
   } finally {
     for (const unlock of unlocks) unlock()
@@ -144,8 +149,18 @@ function everyThousand({ onProgress }: Copying, what: string): (count: number) =
   }
 }
 
-/** Throws `OperatorError` if a copy or restore cannot go there: a server uses the database, or it holds something. */
-export async function requireFreeDatabase(databaseUrl: string): Promise<void> {
+/**
+ * Run `work`, which restores a database, while no other process can use the data directory: another restore would
+ * replace what this one has fetched. Throws `OperatorError` if one does, or if the database holds something.
+ */
+export async function whileRestoring<T>(config: Config, work: () => Promise<T>): Promise<T> {
+  if (isPostgresUrl(config.databaseUrl)) await requireFreeDatabase(config.databaseUrl)
+  else requireEmpty(config)
+  makeDataDirectory(config)
+  return whileLocked([config], work)
+}
+
+async function requireFreeDatabase(databaseUrl: string): Promise<void> {
   const database = await openDatabase({ databaseUrl, access: 'exclusive' })
   try {
     await isUnfinished(database, databaseUrl)

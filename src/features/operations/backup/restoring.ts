@@ -73,7 +73,7 @@ export async function fetchSnapshot(
   snapshot: string,
   onDatabase: (path: string) => Promise<void> = async () => {},
 ): Promise<Fetched> {
-  requireEmpty(sqlitePath(config.databaseUrl))
+  requireEmpty(config)
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   const part = partOf(archive, unseal)
@@ -129,8 +129,12 @@ export const partOf =
     return content && unseal.open(name, content)
   }
 
-/** SQLite would read a write-ahead log that has lost its database as part of the next database of that name. */
-export function requireEmpty(databasePath: string): void {
+/**
+ * Throws `OperatorError` if there is a database, or a write-ahead log that has lost its own: SQLite would read that as
+ * part of the next database of that name.
+ */
+export function requireEmpty({ databaseUrl }: Pick<Config, 'databaseUrl'>): void {
+  const databasePath = sqlitePath(databaseUrl)
   for (const path of [databasePath, `${databasePath}-wal`])
     if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
 }
