@@ -13,6 +13,7 @@ import { TestClock } from '../../support/clock.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { signOperation, type Operation } from '../../../src/protocol/plc.ts'
 import { thrownBy } from '../../support/thrown.ts'
@@ -172,6 +173,36 @@ describe('the repository', () => {
       await pds.runSteps()
       expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', records: 1, fault: null })
     })
+
+  test('that never arrives delays no other move', async () => {
+    const slow = [await someone(), await someone(), await someone(), await someone(), await someone()]
+    const dids = new Set(slow.map(({ from }) => from.did))
+    const arriving: ReadableStreamDefaultController<Uint8Array>[] = []
+    const trickle = () =>
+      new ReadableStream<Uint8Array>({
+        start(controller) {
+          // The length of a header that does not follow.
+          controller.enqueue(new Uint8Array([58]))
+          arriving.push(controller)
+        },
+      })
+    host.lie = on('com.atproto.sync.getRepo', (asked) =>
+      dids.has(new URL(asked.url).searchParams.get('did')!) ? new Response(trickle()) : null,
+    )
+    const waiting: TestAccount[] = []
+    for (const { from, name } of slow) waiting.push(await begin(pds, from, `${name}-here`))
+    await until(() => arriving.length === slow.length)
+    const { from, name } = await someone()
+    const moving = await begin(pds, from, `${name}-here`)
+    await until(async () => {
+      const { needs, fault } = await moveOf(pds, moving)
+      return needs !== null || fault !== null
+    })
+    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', records: 1, fault: null })
+    for (const { accessJwt } of waiting)
+      await request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers: bearer(accessJwt) })
+    for (const controller of arriving) controller.close()
+  })
 
   test('that ends in the middle is fetched again', async () => {
     const { from, name } = await someone()

@@ -9,6 +9,7 @@ import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
 import { CHECKED_BYTES, hasRoomFor, NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import type { Client } from '../../../base/fair-queue.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
 import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
 import { Shares } from '../../../base/shares.ts'
@@ -37,8 +38,8 @@ import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type R
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
 /**
- * Archives that may arrive at the same time: in total, per network, and per account, whose broken upload may still be
- * open.
+ * Uploads that may arrive at the same time: in total, per network, and per account, whose broken upload may still be
+ * open. The last one counts archives that this server fetches, too.
  */
 const arrivingBounds = { inAll: 8, ofNetwork: 4, ofAccount: 2 }
 /** Archives that may wait until they can arrive, and for how long. */
@@ -79,13 +80,29 @@ const places = perContext(() => ({
  * repository changed meanwhile, `RequestTimeout` if the upload stalls, and `ServiceUnavailable` if too many imports
  * run, the disk has no room, or the key of the account is being replaced.
  */
-export async function importRepo(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+export const importRepo = (by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> =>
+  importArriving(by, did, archive, clientHere())
+
+/**
+ * As `importRepo`, for an archive that this server fetches. The caller bounds how many arrive at a time: one that waits
+ * for its turn there is not refused because others arrive slowly.
+ */
+export const importFetchedRepo = (by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> =>
+  importArriving(by, did, archive, null)
+
+/** `uploader` is null if this server fetches the archive. */
+async function importArriving(
+  by: By,
+  did: Did,
+  archive: AsyncIterable<Uint8Array>,
+  uploader: Client | null,
+): Promise<void> {
   const { ctx } = by
   const { ofAccount, ofNetwork } = places(ctx)
-  const leaves = [ofAccount.enter(did), ofNetwork.enter(clientHere().network)]
+  const leaves = [ofAccount.enter(did), ...(uploader === null ? [] : [ofNetwork.enter(uploader.network)])]
   try {
     if (leaves.includes(null)) throw notNow('Too many of your imports are already running')
-    await takeOver(by, did, archive)
+    await takeOver(by, did, archive, uploader)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
@@ -104,15 +121,15 @@ const notNow = (message: string) =>
 const tooManyReferences = () =>
   new Refusal(413, 'PayloadTooLarge', `The records refer to more than ${MAX_REFERENCES} blobs`)
 
-async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>, uploader: Client | null): Promise<void> {
   const { ctx } = by
   // The key that is awaited signs the present head, too.
   if (await isSigningHeld(ctx.db, did)) await onceSettled(ctx, did, new SigningHeld())
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
-  const imported = await arriving.run(clientHere(), () =>
-    ImportedRepo.receive(did, whileRoom(steady(archive, uploadPace), ctx.config.dataDir), ctx.config.dataDir),
-  )
+  const { dataDir } = ctx.config
+  const receive = () => ImportedRepo.receive(did, whileRoom(steady(archive, uploadPace), dataDir), dataDir)
+  const imported = await (uploader === null ? receive() : arriving.run(uploader, receive))
   try {
     await running.run(() => replaceBy(by, did, imported, before))
   } finally {

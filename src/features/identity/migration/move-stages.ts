@@ -18,7 +18,7 @@ import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
 import { blobReferences, countBlobs, takeBlob } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
-import { importRepo } from '../../data/sync/sync.ts'
+import { importFetchedRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
 import { changeOf, claimedKeys, type Wish } from './agreed-identity.ts'
 import { noNotes, type KeyNotes } from './key-changes.ts'
@@ -65,7 +65,7 @@ async function takeRepository({ ctx, move, host }: Job): Promise<Partial<MoveSta
       { did },
       { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS },
     )
-    await importRepo({ ctx }, did, bodyOf(response))
+    await importFetchedRepo({ ctx }, did, bodyOf(response))
   } catch (error) {
     if (!isDamaged(error) || move.tries + 1 < MAX_TRIES) throw error
     return { halted: 'decision', fault: `The repository could not be taken over: ${wordsOf(error, host!)}` }
