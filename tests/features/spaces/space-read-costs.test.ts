@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spaceOps, spaceRecord, spaceRecords } from '../../../src/features/data/spaces/space-reading.ts'
-import { findSpaceRepo, listSpacesOf } from '../../../src/features/data/spaces/space-store.ts'
+import { findSpaceRepo, listSpacesOf, spaceEntriesAt } from '../../../src/features/data/spaces/space-store.ts'
 import type { Context } from '../../../src/platform/context.ts'
 import type { Database, Reader } from '../../../src/platform/database/database.ts'
 import { sql } from '../../../src/platform/database/database.ts'
@@ -22,7 +22,12 @@ setDefaultTimeout(60_000)
 
 const NOTE = 'test.forum.note' as Nsid
 const LIMIT = 50
-const sizes = { small: { records: 200, spaces: 10 }, large: { records: 10_000, spaces: 500 } }
+const sizes = {
+  small: { records: 200, spaces: 10, bytes: 200 },
+  large: { records: 10_000, spaces: 500, bytes: 200 },
+  /** Of records with long values. */
+  heavy: { records: 200, spaces: 10, bytes: 50_000 },
+}
 type Size = keyof typeof sizes
 const places = Object.fromEntries(
   Object.keys(sizes).map((size) => [
@@ -40,7 +45,7 @@ let reader: CountingReader
 
 async function fill(db: Database, size: Size): Promise<void> {
   const { repo, space } = places[size]
-  const { records, spaces } = sizes[size]
+  const { records, spaces, bytes } = sizes[size]
   await db.transaction(async (tx) => {
     for (let i = 0; i < spaces; i++)
       await tx.run(sql`
@@ -49,7 +54,7 @@ async function fill(db: Database, size: Size): Promise<void> {
           ${revOf(records)}, ${records}, ${new Uint8Array(2048)})`)
     const { id } = (await findSpaceRepo(tx, repo, space))!
     for (let i = 0; i < records; i++) {
-      const value = encode({ $type: NOTE, text: `text ${i}`.padEnd(200) })
+      const value = encode({ $type: NOTE, text: `text ${i}`.padEnd(bytes) })
       const cid = cidOfCbor(value).bytes
       await tx.run(sql`
         INSERT INTO space_record (space_repo_id, path, cid, rev, value)
@@ -99,14 +104,35 @@ const reads: Record<string, (ctx: Context, size: Size) => Promise<unknown>> = {
   'a page of spaces': ({ db }, size) => listSpacesOf(db, places[size].repo, { after: '', limit: 5 }),
 }
 
+const costOf = async (read: (ctx: Context, size: Size) => Promise<unknown>, size: Size) => {
+  const { ctx, pages } = counted()
+  await read(ctx, size)
+  return pages()
+}
+
 test.each(Object.entries(reads))('%s costs as much in a large repository as in a small one', async (_, read) => {
-  const cost = async (size: Size) => {
-    const { ctx, pages } = counted()
-    await read(ctx, size)
-    return pages()
-  }
-  const [small, large] = [await cost('small'), await cost('large')]
+  const [small, large] = [await costOf(read, 'small'), await costOf(read, 'large')]
   expect(small).toBeGreaterThan(0)
   // Each search of an index may go one or two pages deeper; a page of records makes four, and one for each record.
   expect(large).toBeLessThanOrEqual(2 * small + 10)
 })
+
+const withoutValues: typeof reads = {
+  'a list of records': (ctx, size) => spaceRecords(ctx, { ...places[size], limit: 1000, excludeValues: true }),
+  'what is there at many paths': async ({ db }, size) => {
+    const { repo, space } = places[size]
+    const { id } = (await findSpaceRepo(db, repo, space))!
+    const paths = Array.from({ length: 100 }, (_, i) => `${NOTE}/${keyOf(i)}`)
+    expect((await spaceEntriesAt(db, id, paths)).size).toBe(100)
+  },
+}
+
+test.each(Object.entries(withoutValues))(
+  '%s, without values, costs the same however long these are',
+  async (_, read) => {
+    const [small, heavy] = [await costOf(read, 'small'), await costOf(read, 'heavy')]
+    expect(small).toBeGreaterThan(0)
+    // Of a row with a long value, one page is read for its length.
+    expect(heavy).toBeLessThanOrEqual(2 * small + 200)
+  },
+)

@@ -1,0 +1,1 @@
+-- PostgreSQL keeps large values apart from their rows.
