@@ -423,6 +423,14 @@ export function pieceOf<Row extends { value: Uint8Array | null }>(
   return { rows: read as (Row & { value: Uint8Array })[], isEnd: left < 0 && rows.length < limit }
 }
 
+/**
+ * The first values of `key` in a query that has `bytes` beside it: those with fewer bytes before them. For deletions,
+ * which read every page of a value.
+ */
+export const firstBytes = (key: Sql, query: Sql, maxBytes: number): Sql => sql`
+  (SELECT ${key} FROM (SELECT ${key}, SUM(bytes) OVER (ORDER BY ${key}) - bytes AS before FROM (${query}) AS some) AS placed
+    WHERE before < ${maxBytes})`
+
 /** The sum of the column `bytes` of a query. */
 export async function totalBytes(reader: Reader, query: Sql): Promise<number> {
   const row = await reader.get<{ bytes: number }>(

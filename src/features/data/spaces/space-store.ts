@@ -1,5 +1,6 @@
 /** The SQL of repositories in spaces: their rows, records and latest changes. A path is `collection/rkey`. */
 import {
+  firstBytes,
   inPieces,
   pieceOf,
   sql,
@@ -321,6 +322,9 @@ export interface SpaceOp {
   prevRev: Tid | '' | null
 }
 
+/** Where a change stands among those of its repository. */
+export type OpPlace = Pick<SpaceOp, 'rev' | 'idx'>
+
 interface OpRow extends Omit<SpaceOp, 'cid' | 'prev'> {
   cid: Uint8Array | null
   prev: Uint8Array | null
@@ -345,12 +349,7 @@ export async function insertSpaceOps(
 }
 
 /** A page of changes in their order, after a place. */
-export async function listSpaceOps(
-  reader: Reader,
-  repoId: number,
-  after: Pick<SpaceOp, 'rev' | 'idx'>,
-  limit: number,
-): Promise<SpaceOp[]> {
+export async function listSpaceOps(reader: Reader, repoId: number, after: OpPlace, limit: number): Promise<SpaceOp[]> {
   const rows = await reader.all<OpRow>(sql`
     SELECT rev, idx, path, cid, prev, prev_rev AS "prevRev" FROM space_op
     WHERE space_repo_id = ${repoId} AND (rev, idx) > (${after.rev}, ${after.idx})
@@ -376,17 +375,29 @@ export const listDisowned = (reader: Reader, after: number, limit: number): Prom
 export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
   reader.all(sql`SELECT id, rev FROM space_repo WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
 
-/** Deletes some records of a repository. Returns how many. */
-export const deleteSomeSpaceRecords = (tx: Tx, repoId: number, limit: number): Promise<number> =>
-  tx.run(sql`
-    DELETE FROM space_record WHERE space_repo_id = ${repoId}
-      AND path IN (SELECT path FROM space_record WHERE space_repo_id = ${repoId} ORDER BY path LIMIT ${limit})`)
+/** Bytes of records, of which a deletion reads every page: some 5 ms. */
+const BYTES_PER_DELETION = 1024 ** 2
 
-/** The revision of the change that this many later ones follow; null if there are fewer. */
-export async function revOfOp(reader: Reader, repoId: number, later: number): Promise<Tid | null> {
-  const row = await reader.get<{ rev: Tid }>(sql`
-    SELECT rev FROM space_op WHERE space_repo_id = ${repoId} ORDER BY rev DESC, idx DESC LIMIT 1 OFFSET ${later}`)
-  return row && row.rev
+/** Deletes some records of a repository, and few if they are large. Returns how many, 0 if there were none. */
+export function deleteSomeSpaceRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
+  const own = sql`space_repo_id = ${repoId}`
+  const some = sql`SELECT path, length(value) AS bytes FROM space_record WHERE ${own} ORDER BY path LIMIT ${limit}`
+  return tx.run(
+    sql`DELETE FROM space_record WHERE ${own} AND path IN ${firstBytes(sql`path`, some, BYTES_PER_DELETION)}`,
+  )
+}
+
+/** The place of the change that is `count` places before another, or before the end; null if there are fewer. */
+export function placeOfOp(
+  reader: Reader,
+  repoId: number,
+  from: OpPlace | null,
+  count: number,
+): Promise<OpPlace | null> {
+  const range = from === null ? sql`1 = 1` : sql`(rev, idx) < (${from.rev}, ${from.idx})`
+  return reader.get(sql`
+    SELECT rev, idx FROM space_op WHERE space_repo_id = ${repoId} AND ${range}
+    ORDER BY rev DESC, idx DESC LIMIT 1 OFFSET ${count - 1}`)
 }
 
 /**

@@ -4,8 +4,9 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import { inPages, type Tx } from '../../../platform/database/database.ts'
-import { throttle } from '../../../base/pace.ts'
+import { throttle, type Throttle } from '../../../base/pace.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
+import type { Tid } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
 import {
   deleteSomeSpaceOps,
@@ -13,7 +14,8 @@ import {
   deleteSpaceRepo,
   listDisowned,
   listSpaceRepos,
-  revOfOp,
+  placeOfOp,
+  type OpPlace,
 } from './space-store.ts'
 
 const INTERVAL_SECS = 600
@@ -22,6 +24,8 @@ const ROWS = 500
 const PAGE_REPOS = 100
 /** Most changes of a repository that are kept. */
 const MAX_OPS = 100_000
+/** Changes that are counted at once: with long names, 5 ms. */
+const COUNTED_OPS = 5000
 
 export const spaceSweep: Sweep = {
   name: 'spaces',
@@ -31,7 +35,7 @@ export const spaceSweep: Sweep = {
     const throttled = throttle(stopping, ctx.busyShare)
     const report = { rows: 0, repos: 0 }
     const deleteAll = async (deleteSome: (tx: Tx) => Promise<number>) => {
-      for (let deleted = ROWS; deleted >= ROWS; report.rows += deleted)
+      for (let deleted = ROWS; deleted > 0; report.rows += deleted)
         deleted = await throttled(() => ctx.db.transaction(deleteSome))
     }
     for await (const repos of inPages(PAGE_REPOS, { id: 0 }, ({ id }, limit) => listDisowned(ctx.db, id, limit)))
@@ -46,12 +50,22 @@ export const spaceSweep: Sweep = {
       throttled(() => listSpaceRepos(ctx.db, id, limit)),
     ))
       for (const { id } of repos) {
-        const tooMany = await throttled(() => revOfOp(ctx.db, id, MAX_OPS))
+        const tooMany = await lastBeyondKept(ctx, id, throttled)
         const upTo = tooMany !== null && tooMany > tooOld ? tooMany : tooOld
         await deleteAll((tx) => deleteSomeSpaceOps(tx, id, upTo, ROWS))
       }
     return report
   },
+}
+
+/** The revision of the last change that so many follow that it is not kept; null if there is none. */
+async function lastBeyondKept({ db }: Context, repoId: number, throttled: Throttle): Promise<Tid | null> {
+  const back = (from: OpPlace | null, count: number) => throttled(() => placeOfOp(db, repoId, from, count))
+  let place = await back(null, COUNTED_OPS)
+  for (let counted = COUNTED_OPS; place !== null && counted < MAX_OPS; counted += COUNTED_OPS)
+    place = await back(place, COUNTED_OPS)
+  const beyond = place === null ? null : await back(place, 1)
+  return beyond && beyond.rev
 }
 
 /** The last revision whose changes are too old. */
