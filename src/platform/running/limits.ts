@@ -73,8 +73,17 @@ const rules = {
   agentServiceAuth: [{ windowSecs: MINUTES_5, points: () => 30 }],
   // Wrong codes, by account: an attacker may have many addresses.
   agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10, isExact: true }],
-  // Each token adds an event to the record of the agent. By registration.
-  agentToken: [{ windowSecs: MINUTES_5, points: () => 100 }],
+  // Each token adds an event to the record of the agent. By registration. A token lasts five minutes.
+  agentToken: [
+    { windowSecs: MINUTES_5, points: () => 100 },
+    { windowSecs: DAY_SECS, points: () => 2000 },
+  ],
+  // Calls by which agents and delegates change something elsewhere, or the preferences. Each adds an event to the
+  // record of what they did, which is kept for as long as the account. By account.
+  recordedCall: [
+    { windowSecs: MINUTES_5, points: () => 500 },
+    { windowSecs: DAY_SECS, points: () => 10_000 },
+  ],
   // Each child is an account, for which no invite is needed. By parent.
   makeChild: [
     { windowSecs: HOUR_SECS, points: () => 30 },

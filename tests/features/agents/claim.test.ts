@@ -18,6 +18,7 @@ import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { startPlcServer } from '../../support/servers/plc-server.ts'
+import { registerAgent as insertAgent } from '../../support/clients/registered-agent.ts'
 import { askSession, sessionRequest, sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { countOf, eventsOf } from '../../support/agent-rows.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -379,6 +380,17 @@ describe('confirming', () => {
       expect(refusal(await confirmAgent(pds, alice, code))).not.toEqual([200, undefined])
     }
   })
+})
+
+test('an account confirms no more agents than are listed at once, until it ends one', async () => {
+  const crowded = await createAccount(pds, 'crowded')
+  const agents = []
+  for (let i = 0; i < 500; i++) agents.push(await insertAgent(pds, crowded))
+  const { code, id } = await waiting()
+  expect(refusal(await confirmAgent(pds, crowded, code))).toEqual([403, 'access_denied'])
+  expect(await statusOf(id)).toBe('active')
+  await revoke(agents[0]!.id)
+  expect((await confirmAgent(pds, crowded, code)).status).toBe(200)
 })
 
 describe('guesses', () => {

@@ -13,7 +13,9 @@ import {
   withAgents,
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
+import { startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
@@ -471,4 +473,29 @@ describe('tokens', () => {
       401,
     )
   })
+})
+
+test('what agents change elsewhere is on record for good, so they change only so much; reads do not count', async () => {
+  const scopes = [
+    'atproto',
+    rpc('*', READER),
+    rpc('app.bsky.actor.getPreferences', '*'),
+    rpc('app.bsky.actor.putPreferences', '*'),
+  ]
+  await using limited = await startPds({ agentAuth: { ...withAgents, grantedScopes: scopes } })
+  using _ = atOneNode(limited, 'the last request of a limit is counted, and each node may let one more through')
+  const bob = await createAccount(limited, 'bob')
+  const tuner = await registerAgent(limited, bob, { scopes })
+  const put = (who: Pick<RegisteredAgent, 'call'>) =>
+    who.call('app.bsky.actor.putPreferences', { json: { preferences: [] } })
+  const token = (lxm: string) =>
+    tuner.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: READER, lxm })}`)
+  limited.ctx.limits.charge({ name: 'recordedCall', key: bob.did, cost: 498 })
+  expect([(await put(tuner)).status, (await token('com.example.send')).status]).toEqual([200, 200])
+  for (const refused of [await put(tuner), await token('com.example.send')])
+    expect(refused).toMatchObject({ status: 429, body: { error: 'RateLimitExceeded' } })
+  expect((await token('com.example.getThings')).status).toBe(200)
+  expect((await tuner.call('app.bsky.actor.getPreferences')).status).toBe(200)
+  expect((await put(bob)).status).toBe(200)
+  expect((await eventsOf(limited, tuner)).map(({ type }) => type)).toEqual(['preferences', 'service_call'])
 })

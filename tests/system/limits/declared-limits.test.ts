@@ -132,6 +132,7 @@ const chargingThemselves = {
   'features/agents/agents/agent-claims.ts': 'only wrong codes count',
   'features/agents/agents/agent-grants.ts': 'it is charged to the registration of a token',
   'features/agents/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',
+  'features/access/callers/callers.ts': 'only what agents and delegates change is recorded',
   'features/agents/children/child-routes.ts': 'whose child the caller is, is known from the database alone',
   'features/identity/reserved-keys/reserved-key-routes.ts': 'only what is stored counts',
   'features/identity/web-documents/well-known-routes.ts': 'a reverse proxy asks as often as its clients try names',

@@ -401,6 +401,7 @@ const QUIET: LimitName[] = [
   'agentUserCode',
   'transferAcceptTotal',
   'agentToken',
+  'recordedCall',
   'takenAddress',
   'unconfirmedAddress',
   'unconfirmedByAnyone',

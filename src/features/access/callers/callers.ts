@@ -3,7 +3,9 @@
  * credential declare it in their `Feature`, and import this one.
  */
 import type { Act, CredentialKind } from '../../../http/credential.ts'
+import type { Exchange } from '../../../http/endpoint.ts'
 import { credentialOf } from '../../../http/hooks.ts'
+import { charge } from '../../../http/limiting.ts'
 import type { Revalidation } from '../../../http/revalidation.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
@@ -129,6 +131,10 @@ export function revalidationOf(ctx: Context, caller: AccessCaller | AccountServi
 /** Throws `InvalidToken` (401) if the agent may no longer act. */
 export const revalidateAgent = (ctx: Context, reader: Reader, agent: AgentCaller): Promise<void> =>
   credentialOf(ctx, agentKind).revalidate!(agent, ctx, reader)
+
+/** Throws `RateLimitExceeded` if the record of what agents and delegates of the account do would grow too fast. */
+export const chargeRecord = (exchange: Exchange, { did }: RecordedCaller): Promise<void> =>
+  charge(exchange, { name: 'recordedCall', key: did })
 
 /**
  * Record what an agent or a delegate did, in the transaction that did it. Throws `InvalidToken` (401) if its access was

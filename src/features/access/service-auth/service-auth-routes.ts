@@ -11,7 +11,7 @@ import { formatServiceToken } from '../../../protocol/service-token.ts'
 import { accountSigner } from '../../identity/account-keys/account-keys.ts'
 import { refuseMissing } from '../../identity/accounts/accounts.ts'
 import { access, mayHaveCalled, refusePrivate, requirePermission } from '../auth/auth.ts'
-import { isAgent, isRecorded, recordUse } from '../callers/callers.ts'
+import { chargeRecord, isAgent, isRecorded, recordUse } from '../callers/callers.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = HOUR_SECS
@@ -58,7 +58,9 @@ const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', mes
 export const serviceAuthRoutes = [
   query('com.atproto.server.getServiceAuth', {
     auth: access({ sessions: 'every', grants: 'any', agents: true }),
-    async handler({ ctx, caller, params: { aud, exp, lxm } }) {
+    async handler(call) {
+      const { ctx, caller } = call
+      const { aud, exp, lxm } = call.params
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
       if (isRecorded(caller)) boundToken(ctx, isAgent(caller) ? 'an agent' : 'a delegate', { aud, exp, lxm })
@@ -79,10 +81,12 @@ export const serviceAuthRoutes = [
       if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm)))
         throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
       refuseMissing(signer?.status ?? null)
-      if (isRecorded(caller) && !isReadByName(lxm!))
+      if (isRecorded(caller) && !isReadByName(lxm!)) {
+        await chargeRecord(call, caller)
         await ctx.db.transaction((tx) =>
           recordUse(ctx, tx, caller, { type: 'service_call', detail: { method: lxm, service: aud } }),
         )
+      }
       const claims = {
         iss: did,
         aud,

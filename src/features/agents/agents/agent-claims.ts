@@ -29,6 +29,7 @@ import { newAgentId } from './agent-ids.ts'
 import { announceRefusedAgent, noteRequest, pushClaim } from './agent-notices.ts'
 import {
   confirmRegistration,
+  countClaimed,
   findRegistration,
   insertRegistration,
   ownNameOf,
@@ -198,8 +199,12 @@ function faultOfClaim(
 
 // Deciding
 
+/** Agents that may act for one account: all are listed at once. */
+const MAX_CLAIMED_AGENTS = 500
+
 /**
- * `lost`: another request decided meanwhile. `closed`: revoked, another account's, or the account is not active.
+ * `lost`: another request decided meanwhile. `closed`: revoked, another account's, or the account is not active or has
+ * as many agents as it may have.
  * `gone`: what the holder was shown has served a decision, or the holder's access has ended.
  */
 type Decision = 'done' | 'lost' | 'closed' | 'gone'
@@ -233,7 +238,9 @@ export async function confirmClaim(
     if (account === null || !activityOf(account).active) return 'closed'
     if (claim === null || registration === null) return 'lost'
     if (registration.status === 'revoked' || (registration.did !== null && registration.did !== did)) return 'closed'
-    if (registration.status === 'claimed' || (await completeClaim(tx, claim.id, now)) === 0) return 'lost'
+    if (registration.status === 'claimed') return 'lost'
+    if ((await countClaimed(tx, did)) >= MAX_CLAIMED_AGENTS) return 'closed'
+    if ((await completeClaim(tx, claim.id, now)) === 0) return 'lost'
     const { id } = registration
     if (
       (await confirmRegistration(tx, {

@@ -178,6 +178,11 @@ export const revokeRegistration = (tx: Tx, id: string, now: Millis): Promise<num
     sql`UPDATE agent_registration SET status = 'revoked', updated_at = ${now} WHERE id = ${id} AND status <> 'revoked'`,
   )
 
+export const countClaimed = async (reader: Reader, did: Did): Promise<number> =>
+  (await reader.get<{ count: number }>(
+    sql`SELECT COUNT(*) AS count FROM agent_registration WHERE did = ${did} AND status = 'claimed'`,
+  ))!.count
+
 /** Returns the agents that may act for an account. */
 export const claimedAgentsOf = (reader: Reader, did: Did): Promise<Pick<Registration, 'id' | 'did'>[]> =>
   reader.all(sql`SELECT id, did FROM agent_registration WHERE did = ${did} AND status = 'claimed'`)

@@ -9,7 +9,7 @@ import { putPreferences, visiblePreferences, type Preference } from '../../../pr
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { accountStatus, refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { access, accessOrModerator } from '../../access/auth/auth.ts'
-import { isRecorded, recordUse } from '../../access/callers/callers.ts'
+import { chargeRecord, isRecorded, recordUse } from '../../access/callers/callers.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { deletePreferencesOf, findPreferences, storePreferences } from './preference-store.ts'
 
@@ -59,6 +59,7 @@ export const preferences: Feature = {
         const { ctx, caller, input } = call
         const other = otherAppview(call)
         if (other) return forward(call, { service: other, caller, json: input })
+        if (isRecorded(caller)) await chargeRecord(call, caller)
         await ctx.db.transactionOn(accountLock(caller.did), async (tx) => {
           refuseTakendown(await accountStatus(tx, caller.did))
           await call.revalidate(tx)

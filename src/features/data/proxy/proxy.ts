@@ -15,7 +15,7 @@ import { discardBody, OutboundError, type OutboundRequest } from '../../../platf
 import { isReadByName } from '../../../protocol/guarded-methods.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountSigner, type FoundSigner } from '../../identity/account-keys/account-keys.ts'
-import { isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
+import { chargeRecord, isRecorded, recordUse, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { refusedBy, revalidatedBody, revalidator } from './revalidated-streams.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { refuseSpacesIn } from './rpc-guard.ts'
@@ -92,7 +92,8 @@ export async function askJson(
  * Forward the request and return the response of the other service, with any status and its body unchanged.
  *
  * Throws `InvalidRequest` if the service cannot be found, `UpstreamFailure` if it cannot be reached, `LookupsFull` if
- * too many names are being looked up, and what `upstreamToken` throws.
+ * too many names are being looked up, `RateLimitExceeded` if agents and delegates change too much, and what
+ * `upstreamToken` throws.
  */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
@@ -147,9 +148,11 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
 }
 
 /** Record a call by which an agent or a delegate changes something at another service, which cannot be undone here. */
-async function recordCall({ ctx, request, nsid }: Exchange, { caller, service, path }: Forwarding): Promise<void> {
+async function recordCall(call: Exchange, { caller, service, path }: Forwarding): Promise<void> {
+  const { ctx, request, nsid } = call
   if (caller === null || !isRecorded(caller) || path !== undefined) return
   if (request.method !== 'POST' || isReadByName(nsid!)) return
+  await chargeRecord(call, caller)
   const act = { type: 'service_call', detail: { method: nsid, service: serviceText(service) } } as const
   await ctx.db.transaction((tx) => recordUse(ctx, tx, caller, act))
 }
