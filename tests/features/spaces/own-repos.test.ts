@@ -255,10 +255,7 @@ test('of more than 100,000 changes the oldest are forgotten', async () => {
   let rev = nextTid(null, (pds.clock.now() - 30_000) * 1000, 0)
   const rows = Array.from({ length: 100_000 }, () => ({ ...op, rev: (rev = nextTid(rev, 0, 0)), prev: null }))
   await pds.plant('space_op', rows)
-  const { statements } = pds.ctx.db.counters
   await pds.runSweep('spaces')
-  // They are counted by 5,000.
-  expect(pds.ctx.db.counters.statements - statements).toBeGreaterThan(20)
   const { body } = await get('listRepoOps', { ...place, limit: 1 })
   expect(body.ops.map((one: { rev: string }) => one.rev)).toEqual([rows[1]!.rev])
   expect(await pds.count('space_op', { space_repo_id: id })).toBe(100_000)
@@ -347,23 +344,6 @@ test('the account goes, and with it all that it has in spaces', async () => {
   expect(await pds.count('space_record', { space_repo_id: id })).toBe(0)
   expect(await pds.count('space_op', { space_repo_id: id })).toBe(0)
   expect(place.repo).toBe(account.did)
-})
-
-test('what a deleted account leaves goes in pieces of few large records', async () => {
-  const { put, account } = await writer()
-  await put('a', 'one')
-  const [{ id }] = (await pds.rows('space_repo', { did: account.did }, ['id'])) as [{ id: number }]
-  const [row] = await pds.rows('space_record', { space_repo_id: id })
-  const large = { ...row!, value: new Uint8Array(600_000) }
-  for (let i = 0; i < 20; i++) await pds.plant('space_record', { ...large, path: `${NOTE}/large${i}` })
-  await request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
-    json: { did: account.did },
-    headers: basic('admin', ADMIN_TOKEN),
-  })
-  const { commits } = pds.ctx.db.counters
-  await pds.runSweep('spaces')
-  expect(pds.ctx.db.counters.commits - commits).toBeGreaterThanOrEqual(10)
-  expect(await pds.count('space_record', { space_repo_id: id })).toBe(0)
 })
 
 test('the archive of an account has what it wrote in spaces, signed, and nothing of others', async () => {

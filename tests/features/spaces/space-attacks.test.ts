@@ -1,11 +1,12 @@
 /** What people try who want more than they were given, and what is left when a write is cut off. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { jsonToData } from '../../../src/protocol/data-model.ts'
-import type { Did } from '../../../src/protocol/identifiers.ts'
+import type { Did, Tid } from '../../../src/protocol/identifiers.ts'
 import { cidOfBlob } from '../../../src/protocol/cid.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { parseSpaceUri } from '../../../src/protocol/space-address.ts'
 import { parseSpaceCommit } from '../../../src/protocol/space-commit.ts'
+import { nextTid } from '../../../src/protocol/tid.ts'
 import { formatDelegation, formatSpaceCredential } from '../../../src/protocol/space-tokens.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
@@ -182,6 +183,48 @@ test.each(['space_record', 'space_op', 'space_blob_reference'] satisfies Table[]
     expect((await stateOf(place)).records.records[0].value.text).toBe('three')
   },
 )
+
+describe('the sweep', () => {
+  async function cost() {
+    const before = { ...pds.ctx.db.counters }
+    await pds.runSweep('spaces')
+    const { statements, commits } = pds.ctx.db.counters
+    return { statements: statements - before.statements, commits: commits - before.commits }
+  }
+  /** The number of a repository with one record. */
+  async function repoOf(account: TestAccount): Promise<number> {
+    const by = await spaceApp(pds, account, ALL)
+    await by.post('createRecord', { ...placeOf('a', account), collection: NOTE, rkey: 'a', record: {} })
+    const [repo] = await pds.rows('space_repo', { did: account.did }, ['id'])
+    return repo!['id'] as number
+  }
+
+  test('deletes few large records of a deleted account at once', async () => {
+    const gone = await createAccount(pds, 'gone')
+    const id = await repoOf(gone)
+    const [row] = await pds.rows('space_record', { space_repo_id: id })
+    const large = { ...row!, value: new Uint8Array(600_000) }
+    for (let i = 0; i < 20; i++) await pds.plant('space_record', { ...large, path: `${NOTE}/large${i}` })
+    const { status } = await request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
+      json: { did: gone.did },
+      headers: basic('admin', ADMIN_TOKEN),
+    })
+    expect(status).toBe(200)
+    expect((await cost()).commits).toBeGreaterThanOrEqual(10)
+    expect(await pds.count('space_record', { space_repo_id: id })).toBe(0)
+  })
+
+  test('counts few changes at once', async () => {
+    const id = await repoOf(await createAccount(pds, 'busy'))
+    const few = await cost()
+    const [op] = await pds.rows('space_op', { space_repo_id: id })
+    let rev = op!['rev'] as Tid
+    const more = Array.from({ length: 16_000 }, () => ({ ...op!, rev: (rev = nextTid(rev, 0, 0)) }))
+    await pds.plant('space_op', more)
+    expect((await cost()).statements).toBe(few.statements + 3)
+    expect(await pds.count('space_op', { space_repo_id: id })).toBe(16_001)
+  })
+})
 
 describe('limits', () => {
   const onOwn = (config: Parameters<typeof startPds>[0]) => startPds({ spaces: { enabled: true }, ...config })

@@ -58,7 +58,7 @@ export const spaceSweep: Sweep = {
   },
 }
 
-/** The revision of the last change that so many follow that it is not kept; null if there is none. */
+/** The revision of the newest change that `MAX_OPS` others follow; null if there are fewer. */
 async function lastBeyondKept({ db }: Context, repoId: number, throttled: Throttle): Promise<Tid | null> {
   const back = (from: OpPlace | null, count: number) => throttled(() => placeOfOp(db, repoId, from, count))
   let place = await back(null, COUNTED_OPS)
