@@ -5,8 +5,9 @@ import {
   validateAsPublished,
 } from '../../../src/features/data/published-lexicons/published-lexicons.ts'
 import type { Nsid } from '../../../src/protocol/identifiers.ts'
-import { createAccount } from '../../support/clients/account.ts'
+import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { startLexiconAuthor } from '../../support/servers/lexicon-author.ts'
+import { eventLoopTurns, until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds, author } = useWorld({ author: true })
@@ -395,4 +396,32 @@ test('a write whose validation takes too many steps is refused, with the name of
       message: 'Invalid test.puzzles.n0 record: checking it against its lexicon takes more than 4000000 steps',
     },
   })
+})
+
+test('authors who are slow to answer, and whoever asks for them, keep nobody else from a lexicon', async () => {
+  await using slow = await startLexiconAuthor()
+  await using quick = await startLexiconAuthor()
+  pds.dns.setTexts('_lexicon.slow.test', `did=${slow.did}`)
+  pds.dns.setTexts('_lexicon.quick.test', `did=${quick.did}`)
+  await quick.publish('test.quick.note', recordLexicon('test.quick.note', {}))
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  slow.answer('com.atproto.sync.getRecord', async () => {
+    await released
+    return new Response(null, { status: 404 })
+  })
+  const [mallory, trent] = [await createAccount(pds, 'mallory'), await createAccount(pds, 'trent')]
+  const create = (who: TestAccount, collection: string, address: string) =>
+    who.call('com.atproto.repo.createRecord', {
+      json: { repo: who.did, collection, record: {}, validate: true },
+      headers: { 'x-forwarded-for': address },
+    })
+  const asked = Array.from({ length: 20 }, (_, i) => create(mallory, `test.slow.a${i}`, `198.51.100.${i}`))
+  await until(() => slow.received.length >= 4)
+  await eventLoopTurns(50)
+  expect(await create(trent, 'test.quick.note', '203.0.113.1')).toMatchObject({
+    status: 200,
+    body: { validationStatus: 'valid' },
+  })
+  release()
+  for (const { status } of await Promise.all(asked)) expect(status).toBe(400)
 })

@@ -8,8 +8,10 @@
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import { clientHere } from '../../../platform/running/request-scope.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { NoPlace, Places, type PlaceBounds } from '../../../base/places.ts'
 import { parseNsid, type Millis, type Nsid } from '../../../protocol/identifiers.ts'
 import {
   lexiconExcess,
@@ -29,8 +31,11 @@ const MAX_KEPT_BYTES = 32 * 1024 ** 2
 const MAX_COMPILED_BYTES = 32 * 1024 ** 2
 const BYTES_PER_CHAR = 25
 const MAX_REMEMBERED_FAILURES = 10_000
-/** Concurrent fetches. A caller that exceeds them gets the stored document, or none. */
-const MAX_FETCHES = 16
+/**
+ * Concurrent fetches. A caller that exceeds them gets the stored document; without one it waits for its turn, and after
+ * too long a wait it gets none. An author may take a while to answer, so no network has all of them.
+ */
+const fetchBounds: PlaceBounds = { size: 16, ofNetwork: 4, maxWaiting: 256, waitMillis: 5000 }
 /** Bounds on validating one record: documents that are resolved, and the time after which no further one is. */
 const MAX_DOCUMENTS = 16
 const VALIDATION_MILLIS = 10_000
@@ -50,6 +55,7 @@ const state = perContext(() => ({
     (nsid, { chars }) => (nsid.length + chars) * BYTES_PER_CHAR,
   ),
   fetches: new SingleFlight<Nsid, LexiconResolution>(),
+  places: new Places(fetchBounds),
   /** Fetches that failed, by NSID. */
   failures: new BoundedCache<Failure>(MAX_REMEMBERED_FAILURES),
 }))
@@ -65,13 +71,31 @@ interface Failure {
 
 /** Returns the document that the authority of `nsid` publishes. */
 export async function resolveLexicon(ctx: Context, nsid: Nsid): Promise<LexiconResolution> {
-  const { fetches, failures } = state(ctx)
+  const { fetches, failures, places } = state(ctx)
   const kept = await keptLexicon(ctx, nsid)
   if (kept && ageOf(kept.fetchedAt, ctx.clock.now()) < FRESH_MILLIS) return { ok: true, document: kept.document }
+  const underWay = fetches.running(nsid)
+  if (underWay !== undefined) return underWay
   const failure = failures.get(nsid)
-  const mayFetch = (failure?.retryAt ?? 0) <= ctx.clock.monotonic() && fetches.size < MAX_FETCHES
-  if (fetches.running(nsid) || mayFetch) return fetches.run(nsid, () => renew(ctx, nsid, kept))
-  return kept ? { ok: true, document: kept.document } : { ok: false, excess: failure?.excess ?? null }
+  const mayFetch = (failure?.retryAt ?? 0) <= ctx.clock.monotonic()
+  const leave = mayFetch ? (places.takeFree(clientHere()) ?? (kept ? null : await turnOf(places))) : null
+  if (leave === null)
+    return kept ? { ok: true, document: kept.document } : { ok: false, excess: failure?.excess ?? null }
+  try {
+    return await fetches.run(nsid, () => renew(ctx, nsid, kept))
+  } finally {
+    leave()
+  }
+}
+
+/** Returns the function that gives the place back; null if there was none for too long. */
+async function turnOf(places: Places): Promise<(() => void) | null> {
+  try {
+    return await places.enter(clientHere())
+  } catch (error) {
+    if (error instanceof NoPlace) return null
+    throw error
+  }
 }
 
 /** Returns the stored document; null if there is none, or one from before the bounds that apply now. */
