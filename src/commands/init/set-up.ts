@@ -5,6 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { withContext } from '../../app.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { examineAll, type Examined, type Finding, type Patient } from '../../features/operations/doctor/doctor.ts'
@@ -122,7 +123,18 @@ export async function setUp(given: SetUp): Promise<boolean> {
     doctor: null,
     next: [],
   }
-  const isDone = await perform({ ...given, say, isService, isKept, settings, variables, config, answers, report })
+  const isDone = await perform({
+    ...given,
+    say,
+    isService,
+    isKept,
+    settings,
+    former,
+    variables,
+    config,
+    answers,
+    report,
+  })
   if (options['json'] === true) terminal.out(JSON.stringify(report, null, 2))
   else for (const line of report.next) terminal.out(line)
   return isDone
@@ -133,6 +145,8 @@ interface Run extends SetUp {
   isService: boolean
   isKept: boolean
   settings: string
+  /** What the file said when the command began; null without a file. */
+  former: Variables | null
   variables: Variables
   config: Config
   answers: Answers
@@ -312,11 +326,16 @@ async function awaitRecords(
   }
 }
 
-function write({ invocation: { terminal }, settings, variables, answers, isKept, report, say }: Run): void {
+/** Throws `OperatorError` if another process has written the configuration since this one began. */
+function write({ invocation: { terminal }, settings, former, variables, answers, isKept, report, say }: Run): void {
   if (isKept) {
     report.outcome = 'kept'
     return say(`${settings} stays as it is`)
   }
+  if (!isDeepStrictEqual(readSettings(terminal, settings), former))
+    throw new OperatorError(
+      `${settings} has been written by another process since this command began, and stays as it is now: run the same command again, which continues with it`,
+    )
   const text = settingsText(variables)
   const keys = variables[CONFIG_VARIABLE]
   // The file that the other one names comes first.

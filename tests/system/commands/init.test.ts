@@ -453,6 +453,23 @@ describe('what it looks at', () => {
     expect(existsSync(join(folder, 'data'))).toBe(false)
   })
 
+  test('leaves a configuration that another one has written while it waited', async () => {
+    names.set(`*.${DOMAIN}`, 'A')
+    const waiting = init('--dns-wait', '60')
+    await until(() => names.questions.some((question) => /^A holdfast-\w+\.pds/.test(question)))
+    expect((await init('--skip-dns')).code).toBe(0)
+    const before = readFileSync(file, 'utf8')
+    names.set(`*.${DOMAIN}`, 'A', ADDRESS)
+    expect(await waiting).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(
+        `${file} has been written by another process since this command began, and stays as it is now: run the same command again`,
+      ),
+    })
+    expect(readFileSync(file, 'utf8')).toBe(before)
+    expect(reported(await init('--json'))).toMatchObject({ outcome: 'kept' })
+  })
+
   test('waits for records that come late', async () => {
     names.set(`*.${DOMAIN}`, 'A')
     const words = unattended('--dns-wait', '60', '--json')
