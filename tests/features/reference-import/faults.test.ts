@@ -1,7 +1,7 @@
 /** A folder that cannot move in, or only a part of it: what is said, and what a later run does. */
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
@@ -15,7 +15,7 @@ import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { testDatabase } from '../../support/servers/postgres.ts'
-import { PROGRAM } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, withoutPrivileges } from '../../support/servers/program.ts'
 import { FORMER_PASSWORD, LivedFolder, type LivedPerson } from '../../support/servers/reference-folder.ts'
 import { until } from '../../support/until.ts'
 
@@ -498,4 +498,45 @@ test('sessions of the old server end 90 days after the move, and nobody else can
   pds.clock.advance({ days: 91 })
   expect(await exchange(session.refreshJwt)).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
   await logIn(pds, anna!, FORMER_PASSWORD)
+})
+
+describe('what the user of the command may not read is named', () => {
+  const moveWithoutRights = async (...words: string[]): Promise<string> => {
+    const { code, err } = await runProgram(['import-reference', folder, ...words, '--dev'], env(), withoutPrivileges)
+    expect(code).toBe(1)
+    return err
+  }
+  const faultOf = (path: string) => {
+    const user = process.getuid!()
+    return `${path} may not be read by this process (user ${user}): copy the old folder, and give the copy to that user with "chown -R ${user}"\n`
+  }
+  const shut = (path: string) => chmodSync(path, 0)
+
+  for (const part of ['', 'pds.env', 'account.sqlite', 'sequencer.sqlite'])
+    test(`${part === '' ? 'the folder' : part}, before anything is written`, async () => {
+      const path = join(folder, part)
+      if (part === 'pds.env') writeFileSync(path, '')
+      shut(path)
+      expect(await moveWithoutRights()).toBe(`holdfast import-reference: ${faultOf(path)}`)
+      expect(existsSync(dataDir)).toBe(false)
+      chmodSync(path, 0o700)
+    })
+
+  for (const part of ['key', 'store.sqlite'])
+    test(`the ${part} of an account, which comes once it can be read`, async () => {
+      const path = actorFile(anna, part)
+      shut(path)
+      for (const words of [['--check'], []])
+        expect(await moveWithoutRights(...words)).toContain(`${anna!.did}: ${faultOf(path)}`)
+      chmodSync(path, 0o600)
+      expect(await move()).toMatchObject([0, expect.stringContaining('1 accounts moved in')])
+    })
+
+  test('the blobs of an account, which comes once they can be read', async () => {
+    const path = join(folder, 'blocks', anna!.did)
+    shut(path)
+    expect(await moveWithoutRights()).toContain(`${anna!.did}: ${path}`)
+    chmodSync(path, 0o700)
+    expect(await move()).toMatchObject([0, expect.stringContaining('1 accounts moved in')])
+  })
 })

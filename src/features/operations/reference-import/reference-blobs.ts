@@ -5,6 +5,7 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import { Secret } from '../../../base/secret.ts'
 import { Bucket } from '../../../platform/network/bucket.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { requireReadable } from './reference-access.ts'
 import { variable } from './reference-env.ts'
 import type { BlobPlaces, ReferenceFolder } from './reference-folder.ts'
 import type { FormerBlob } from './reference-actor.ts'
@@ -32,6 +33,7 @@ const nameOf = ({ cid, tempKey, takedownRef }: FormerBlob): string =>
 const blobsOnDisk = (places: BlobPlaces): FormerBlobs => ({
   async open(did, blob) {
     const path = join(places[roomOf(blob)], did, nameOf(blob))
+    requireReadable(path)
     return statSync(path, { throwIfNoEntry: false })?.isFile() ? createReadStream(path) : null
   },
 })

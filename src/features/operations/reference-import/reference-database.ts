@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { OperatorError } from '../../../base/operator-error.ts'
+import { requireReadable } from './reference-access.ts'
 
 /** The files that SQLite keeps beside a database, and that belong to its content. */
 const journals = ['-wal', '-journal'] as const
@@ -26,6 +27,7 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 
 /** Open a database for reading. Throws `OperatorError` if it is missing, damaged, or of another version. */
 export function openReferenceDatabase(path: string, schema: ReferenceSchema): ReferenceDatabase {
+  for (const suffix of ['', ...journals]) requireReadable(path + suffix)
   if (sizeOf(path) === 0) throw new OperatorError(`${path} is missing: the folder is incomplete. Copy all of it`)
   const hasLog = journals.some((suffix) => sizeOf(path + suffix) > 0)
   const database = hasLog ? openCopy(path) : new ReferenceDatabase(path, inPlace(path))

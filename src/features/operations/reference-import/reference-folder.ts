@@ -5,6 +5,7 @@ import { isAbsolute, join, relative, resolve } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { openReferenceDatabase, type ReferenceDatabase } from './reference-database.ts'
+import { requireOpen, requireReadable } from './reference-access.ts'
 import { parseReferenceEnv, variable, type ReferenceEnv } from './reference-env.ts'
 import { formerKeyAt } from './reference-key.ts'
 import { refuseUsed, stampsOf } from './reference-use.ts'
@@ -37,9 +38,11 @@ export interface ReferenceFolder {
 
 /** Opens the folder. Throws `OperatorError` if it is not one, is incomplete, in use, or of another version. */
 export function openReferenceFolder(path: string, givenEnv: string | null): ReferenceFolder {
+  requireOpen(path)
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new OperatorError(`there is no folder at ${path}`)
   const envPath = envPathOf(path, givenEnv)
+  if (envPath !== null) requireReadable(envPath)
   const env = envPath === null ? {} : parseReferenceEnv(readFileSync(envPath, 'utf8'))
   const place = (name: string, otherwise: string) => placeOf(path, env, name) ?? join(path, otherwise)
   const accountsPath = place('PDS_ACCOUNT_DB_LOCATION', 'account.sqlite')
@@ -117,6 +120,7 @@ export function reservedKeysOf(
   onFault: (fault: string) => void,
 ): { name: string; secret: Uint8Array }[] {
   const folder = join(actors, 'reserved_keys')
+  requireOpen(folder)
   if (!existsSync(folder)) return []
   return readdirSync(folder)
     .filter((name) => name.startsWith('did:'))

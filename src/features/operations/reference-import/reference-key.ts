@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { openSigningKey } from '../../../platform/secrets/signing-keys.ts'
 import type { SigningKey } from '../../../protocol/keys.ts'
+import { requireReadable } from './reference-access.ts'
 
 const KEY_BYTES = 32
 
@@ -14,6 +15,7 @@ export interface FormerKey {
 
 /** Throws `OperatorError` if the file is missing, or holds no key. */
 export function formerKeyAt(path: string): FormerKey {
+  requireReadable(path)
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new OperatorError(`${path} is missing: it is the key that signs the repository. Copy the folder again`)
   const secret = readFileSync(path)
