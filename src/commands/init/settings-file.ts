@@ -3,11 +3,11 @@
  * read, and, for keys without a variable, a TOML file beside it that the former names.
  */
 import { chmodSync } from 'node:fs'
-import { parseEnv } from 'node:util'
 import { OperatorError } from '../../base/operator-error.ts'
 import { writePrivately } from '../../base/sealed-file.ts'
 import { CONFIG_VARIABLE } from '../../platform/configuration/config-files.ts'
 import { configKeys } from '../../platform/configuration/config-loading.ts'
+import { parseVariables } from '../../platform/configuration/variables-file.ts'
 import { explained } from '../../platform/files/system-faults.ts'
 import type { Terminal } from '../command.ts'
 
@@ -98,7 +98,7 @@ function lineOf(name: string, value: string): string {
 export function readSettings(terminal: Terminal, path: string): Variables | null {
   try {
     const text = terminal.readFile(path)
-    return text === null ? null : (parseEnv(text) as Record<string, string>)
+    return text === null ? null : parseVariables(text)
   } catch (error) {
     throw explained(error, { path, folder: path, key: '--config' })
   }

@@ -2,8 +2,8 @@
  * The files of a configuration. One holds keys, in TOML. Another may hold variables, `NAME=value` in each line, as
  * systemd, Docker and shells read: its name ends in `.env`, and its variables count where the environment sets none.
  */
-import { parseEnv } from 'node:util'
 import { TomlError, parse } from 'smol-toml'
+import { parseVariables } from './variables-file.ts'
 
 export interface Sources {
   env: Readonly<Record<string, string | undefined>>
@@ -57,7 +57,7 @@ function readVariables(env: Sources['env'], readFile: Sources['readFile'], path:
   if (text === null)
     return { table: {}, env, problem: path === DEFAULT_VARIABLES_FILE && nameIn(env) === null ? null : absent(path) }
   if (typeof text !== 'string') return { table: {}, env, problem: { subject: path, ...text } }
-  const variables = parseEnv(text)
+  const variables = parseVariables(text)
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   const merged = { ...variables, ...given }
   const keys = nameIn(variables)

@@ -159,6 +159,13 @@ describe('unattended', () => {
     expect((statSync(changed.copy!).mode & 0o777).toString(8)).toBe('600')
   })
 
+  test('keeps a password with a number sign, of which a shell and systemd take all', async () => {
+    await init()
+    writeFileSync(file, `${readFileSync(file, 'utf8')}SERVICE_BACKUP_PASSPHRASE=one#two\n`)
+    expect((await init('--sign-up', 'open', '--force')).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toContain("SERVICE_BACKUP_PASSPHRASE='one#two'\n")
+  })
+
   test('makes no new master key for data that is sealed by another', async () => {
     await init()
     rmSync(file)

@@ -2,7 +2,7 @@
  * The environment of the reference PDS (`PDS_*`), and what each variable is here. One table, in the order in
  * which the reference reads them: the key of this server and how the value is written there, or why there is none.
  */
-import { parseEnv } from 'node:util'
+import { parseVariables } from '../../../platform/configuration/variables-file.ts'
 
 /** By name, as in the file or the process. An empty value counts as none, as in the reference. */
 export type ReferenceEnv = Readonly<Record<string, string | undefined>>
@@ -203,7 +203,7 @@ export function translateReferenceEnv(env: ReferenceEnv): Translation {
 }
 
 /** Read a file of `NAME=value` lines, as Docker and systemd do. */
-export const parseReferenceEnv = (text: string): ReferenceEnv => parseEnv(text) as Record<string, string>
+export const parseReferenceEnv = (text: string): ReferenceEnv => parseVariables(text)
 
 /** Returns the value of a variable; null if it is unset or empty. */
 export const variable = (env: ReferenceEnv, name: string): string | null => env[name] || null
