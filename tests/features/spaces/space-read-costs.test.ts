@@ -117,6 +117,22 @@ test.each(Object.entries(reads))('%s costs as much in a large repository as in a
   expect(large).toBeLessThanOrEqual(2 * small + 10)
 })
 
+test.each([
+  ['records', spaceRecords],
+  ['changes', spaceOps],
+] as const)('a page of large %s is made in turns with other requests', async (_, list) => {
+  const { ctx } = counted()
+  let turns = 0
+  let timer = setImmediate(function turn() {
+    turns++
+    timer = setImmediate(turn)
+  })
+  await list(ctx, { ...places.heavy, limit: 8 })
+  clearImmediate(timer)
+  // Eight records of 50 kB.
+  expect(turns).toBeGreaterThanOrEqual(3)
+})
+
 const withoutValues: typeof reads = {
   'a list of records': (ctx, size) => spaceRecords(ctx, { ...places[size], limit: 1000, excludeValues: true }),
   'what is there at many paths': async ({ db }, size) => {

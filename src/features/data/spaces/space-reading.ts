@@ -1,4 +1,5 @@
 /** What an account reads of its own repository in a space: records, the changes to them, and a signed commit. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { JsonText } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -29,6 +30,7 @@ import {
   spaceRecordsAt,
   type SpaceEntry,
   type SpaceOp,
+  type SpaceRecord,
   type SpaceRepo,
 } from './space-store.ts'
 
@@ -36,6 +38,8 @@ import {
  * Records in a page, in bytes, which a single one may exceed. Decoding them takes up to 50 ms for each MiB.
  */
 const MAX_PAGE_BYTES = 512 * 1024
+/** Records after which other requests get a turn, in bytes. A single one may have more. */
+const TURN_BYTES = 64 * 1024
 
 interface Place {
   space: SpaceUri
@@ -73,32 +77,48 @@ export interface ListedRecords extends Place {
 }
 
 /** A page of records by descending URI, or ascending if `reverse`; it ends early if its records are large together. */
-export function spaceRecords(ctx: Context, listed: ListedRecords): Promise<JsonText> {
+export async function spaceRecords(ctx: Context, listed: ListedRecords): Promise<JsonText> {
   const { collection = null, limit, cursor, reverse = false, excludeValues = false, ...place } = listed
   const after = cursor === undefined ? null : pathIn(cursor, place)
-  return ctx.db.shortSnapshot(async (reader) => {
+  const { entries, shown, values } = await ctx.db.shortSnapshot(async (reader) => {
     const { id } = await repoAt(reader, place)
-    const range = { collection, after, descending: !reverse, limit }
-    const entries = await listSpaceEntries(reader, id, range)
-    const shown = excludeValues ? entries : withinPage(entries)
-    const values = excludeValues
-      ? null
-      : await spaceRecordsAt(
-          reader,
-          id,
-          shown.map(({ path }) => path),
-        )
-    const records = shown.map(({ path, cid }) => {
-      const value = values?.get(path)
-      const [named, rkey] = path.split('/')
-      const entry = `"collection":"${named}","rkey":${JSON.stringify(rkey)},"cid":"${cid.toString()}"`
-      return value === undefined ? `{${entry}}` : `{${entry},"value":${jsonText(value.value)}}`
-    })
-    const isShort = shown.length === entries.length && entries.length < limit
-    const last = shown.at(-1)
-    const next = isShort || last === undefined ? '' : spaceRecordUri(place.space, place.repo, last.path)
-    return new JsonText(`{"records":[${records.join(',')}]${next && `,"cursor":${JSON.stringify(next)}`}}`)
+    const found = await listSpaceEntries(reader, id, { collection, after, descending: !reverse, limit })
+    const within = excludeValues ? found : withinPage(found)
+    const read = excludeValues ? noRecords : await spaceRecordsAt(reader, id, pathsOf(within))
+    return { entries: found, shown: within, values: read }
   })
+  const records = await listText(
+    shown.map(({ path, cid }) => {
+      const [named, rkey] = path.split('/')
+      const head = `{"collection":"${named}","rkey":${JSON.stringify(rkey)},"cid":"${cid.toString()}"`
+      return { head, value: values.get(path)?.value ?? null }
+    }),
+  )
+  const isShort = shown.length === entries.length && entries.length < limit
+  const last = shown.at(-1)
+  const next = isShort || last === undefined ? '' : spaceRecordUri(place.space, place.repo, last.path)
+  return new JsonText(`{"records":${records}${next && `,"cursor":${JSON.stringify(next)}`}}`)
+}
+
+/** An entry of a list: its JSON up to the value, which it has unless that is null. */
+interface ListedItem {
+  head: string
+  value: Uint8Array | null
+}
+
+/** The JSON of a list, whose values are decoded in turns with other requests. */
+async function listText(items: readonly ListedItem[]): Promise<string> {
+  const texts: string[] = []
+  let bytes = 0
+  for (const { head, value } of items) {
+    if (bytes >= TURN_BYTES) {
+      await nextTurn()
+      bytes = 0
+    }
+    texts.push(value === null ? `${head}}` : jsonText(value, { before: `${head},"value":`, after: '}' }))
+    bytes += value?.length ?? 0
+  }
+  return `[${texts.join(',')}]`
 }
 
 function pathIn(cursor: string, { space, repo }: Place): string {
@@ -160,7 +180,7 @@ export interface ListedOps extends Place {
  * change has its value only if the record is still the one that it wrote. Changes are kept for a while only: readers
  * who compare hashes notice that they have missed some.
  */
-export function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
+export async function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
   const { since = '', limit, cursor, excludeValues = false, ...place } = listed
   const after = cursor === undefined ? { rev: since as Tid, idx: MAX_INDEX } : placeIn(cursor)
   const page = async (reader: Reader) => {
@@ -171,25 +191,30 @@ export function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
     const shown = withinPage(ops.map((op) => ({ op, bytes: isCurrent(op) ? present.get(op.path)!.bytes : 0 })))
     const current = shown.map(({ op }) => op).filter(isCurrent)
     const values = await spaceRecordsAt(reader, repo.id, pathsOf(current))
-    const texts = shown.map(({ op }) => opText(op, isCurrent(op) ? values.get(op.path)!.value : null))
+    const items = shown.map(({ op }) => ({
+      head: opHead(op),
+      value: isCurrent(op) ? values.get(op.path)!.value : null,
+    }))
     const last = shown.at(-1)
     const end =
       last !== undefined && (shown.length < ops.length || ops.length === limit)
         ? `"cursor":"${last.op.rev}/${last.op.idx}"`
         : `"commit":${JSON.stringify(commitView(signedCommit(await settledKeyOf(ctx, reader, place.repo), place, repo)))}`
-    return new JsonText(`{"ops":[${texts.join(',')}],${end}}`)
+    return { items, end }
   }
-  return settled(ctx, place.repo, () => ctx.db.shortSnapshot(page))
+  const { items, end } = await settled(ctx, place.repo, () => ctx.db.shortSnapshot(page))
+  return new JsonText(`{"ops":${await listText(items)},${end}}`)
 }
 
 const MAX_INDEX = 9999
 const noEntries: ReadonlyMap<string, SpaceEntry> = new Map()
-const pathsOf = (ops: readonly SpaceOp[]): string[] => [...new Set(ops.map(({ path }) => path))]
+const noRecords: ReadonlyMap<string, SpaceRecord> = new Map()
+const pathsOf = (rows: readonly { path: string }[]): string[] => [...new Set(rows.map(({ path }) => path))]
 
-function opText({ rev, path, cid, prev }: SpaceOp, value: Uint8Array | null): string {
+function opHead({ rev, path, cid, prev }: SpaceOp): string {
   const [collection, rkey] = path.split('/')
-  const head = JSON.stringify({ rev, collection, rkey, cid: cid && cid.toString(), prev: prev && prev.toString() })
-  return value === null ? head : `${head.slice(0, -1)},"value":${jsonText(value)}}`
+  const op = JSON.stringify({ rev, collection, rkey, cid: cid && cid.toString(), prev: prev && prev.toString() })
+  return op.slice(0, -1)
 }
 
 function placeIn(cursor: string): Pick<SpaceOp, 'rev' | 'idx'> {
