@@ -13,6 +13,7 @@ import { basic, bearer, request } from '../../support/clients/http.ts'
 import { spaceApp, type SpaceApp } from '../../support/clients/space-app.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { hashOfSet } from '../../support/space-oracle.ts'
+import type { Database, Sql } from '../../../src/platform/database/database.ts'
 import type { Table } from '../../support/tables.ts'
 import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
@@ -183,6 +184,39 @@ test.each(['space_record', 'space_op', 'space_blob_reference'] satisfies Table[]
     expect((await stateOf(place)).records.records[0].value.text).toBe('three')
   },
 )
+
+test('a batch is prepared and hashed in turns with other requests', async () => {
+  using _ = atOneNode(pds, 'its transactions are looked at')
+  const place = placeOf('turns')
+  const db = pds.ctx.db as { -readonly [Name in keyof Database]: Database[Name] }
+  const { transactionOn, get } = db
+  let [turns, lastRead, before, inside] = [0, 0, 0, 0]
+  let timer = setImmediate(function turn() {
+    turns++
+    timer = setImmediate(turn)
+  })
+  db.get = <Row>(query: Sql) => get<Row>(query).finally(() => (lastRead = turns))
+  db.transactionOn = (lock, work) => {
+    before = turns - lastRead
+    return transactionOn(lock, (tx) => work({ ...tx, turn: () => (inside++, tx.turn()) }))
+  }
+  try {
+    for (const kind of ['create', 'delete']) {
+      const writes = Array.from({ length: 200 }, (_unused, i) => ({
+        $type: `com.atproto.space.applyWrites#${kind}`,
+        collection: NOTE,
+        rkey: `r${i}`,
+        ...(kind === 'create' && { value: { i } }),
+      }))
+      ;[before, inside] = [0, 0]
+      expect((await app.post('applyWrites', { ...place, writes })).status).toBe(200)
+      expect(kind === 'create' ? before : inside).toBeGreaterThanOrEqual(200 / 20)
+    }
+  } finally {
+    Object.assign(db, { transactionOn, get })
+    clearImmediate(timer)
+  }
+})
 
 describe('the sweep', () => {
   async function cost() {

@@ -3,13 +3,14 @@
  *
  * There is no commit to sign and no event: readers ask, and each gets a commit of its own (`space-reading.ts`).
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { forbidden, invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, together, type Tx } from '../../../platform/database/database.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, Nsid, RecordKey, Tid } from '../../../protocol/identifiers.ts'
 import { parseSpaceUri, spaceRecordUri, type SpaceAddress } from '../../../protocol/space-address.ts'
-import { addToSet, emptySetState, removeFromSet, setElement } from '../../../protocol/space-hash.ts'
+import { addToSet, emptySetState, removeFromSet, setElement, setLanes } from '../../../protocol/space-hash.ts'
 import type { SpacePermissions } from '../../../protocol/space-scopes.ts'
 import { revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { activeWriter } from '../../identity/account-keys/account-keys.ts'
@@ -33,6 +34,8 @@ import {
 
 /** Most operations in one request. */
 const MAX_WRITES = 200
+/** Writes that are prepared, and elements that are hashed, in one turn of the event loop: a millisecond. */
+const WRITES_PER_TURN = 16
 /**
  * Most references to blobs that a request with several writes takes away. A record may have thousands, each of which is
  * a row: what a single write replaces is bounded by the length of a record.
@@ -68,6 +71,8 @@ interface Prepared {
   collection: Nsid
   path: string
   written: PreparedRecord | null
+  /** Of the element in the set hash that stands for the record. */
+  lanes: Uint8Array | null
   isLenient: boolean
 }
 
@@ -98,7 +103,10 @@ export async function writeToSpace(
   const keys: { last: Tid | null } = { last: null }
   const newKey = () => (keys.last = nextRev(ctx, keys.last)) as string as RecordKey
   const prepared: Prepared[] = []
-  for (const write of input.writes) prepared.push(await prepare(ctx, write, input.validate, newKey))
+  for (const write of input.writes) {
+    if (prepared.length > 0 && prepared.length % WRITES_PER_TURN === 0) await nextTurn()
+    prepared.push(await prepare(ctx, write, input.validate, newKey))
+  }
   await ctx.db.transactionOn(accountLock(did), (tx) => apply(ctx, tx, { caller, space, permissions, prepared }))
   const results = prepared.map(({ path, written }) => ({
     uri: spaceRecordUri(space.uri, did, path),
@@ -139,7 +147,9 @@ async function prepare(
   const rkey = write.rkey ?? newKey()
   const written = write.action === 'delete' ? null : await prepareRecord(ctx, { ...write, rkey, validate })
   const isLenient = write.action === 'delete' && write.lenient === true
-  return { action, collection, path: `${collection}/${rkey}`, written, isLenient }
+  const path = `${collection}/${rkey}`
+  const lanes = written && setLanes(setElement(path, written.record.cid))
+  return { action, collection, path, written, lanes, isLenient }
 }
 
 interface Job {
@@ -154,6 +164,8 @@ interface Change {
   path: string
   cid: Cid | null
   prev: Cid | null
+  /** Of the element that stands for `cid`. */
+  lanes: Uint8Array | null
 }
 
 async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepared }: Job): Promise<void> {
@@ -171,18 +183,29 @@ async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepare
     throw invalidRequest(`Too many blobs in the records of these writes. Max: ${MAX_DROPPED_REFERENCES} for several`)
 
   const state = before === null ? emptySetState() : new Uint8Array(before.state)
-  let added = 0
-  for (const { path, cid, prev } of changes) {
-    if (prev !== null) removeFromSet(state, setElement(path, prev))
-    if (cid !== null) addToSet(state, setElement(path, cid))
-    added += Number(cid !== null) - Number(prev !== null)
-  }
+  await changeSet(tx, state, changes)
+  const added = changes.reduce((sum, { cid, prev }) => sum + Number(cid !== null) - Number(prev !== null), 0)
   await requireRoom(ctx, tx, { did, before, added, maxRecords })
   const rev = nextRev(ctx, before?.rev ?? null)
   const after = { rev, state, records: (before?.records ?? 0) + added }
   const id = before === null ? await insertSpaceRepo(tx, did, space, after) : before.id
   if (before !== null) await updateSpaceRepo(tx, before, after)
   await store(ctx, tx, { did, space, id, rev, prevRev: before?.rev ?? '', prepared, changes, known })
+}
+
+/** Changes the state of a set. The elements of what is replaced are made here, in turns with requests that read. */
+async function changeSet(tx: Tx, state: Uint8Array, changes: readonly Change[]): Promise<void> {
+  const lanesAt = new Map<string, Uint8Array | null>()
+  let made = 0
+  for (const { path, prev, lanes } of changes) {
+    if (prev !== null) {
+      const known = lanesAt.get(path)
+      if (!known && ++made % WRITES_PER_TURN === 0) await tx.turn()
+      removeFromSet(state, known ?? setElement(path, prev))
+    }
+    if (lanes !== null) addToSet(state, lanes)
+    lanesAt.set(path, lanes)
+  }
 }
 
 const nothingBefore: RecordsBefore = { records: new Map(), references: 0 }
@@ -196,7 +219,7 @@ function changesOf(
 ): Change[] {
   const present = new Map([...stored].map(([path, { cid }]) => [path, cid]))
   const changes: Change[] = []
-  for (const { action, collection, path, written, isLenient } of prepared) {
+  for (const { action, collection, path, written, lanes, isLenient } of prepared) {
     const prev = present.get(path) ?? null
     const doing = action === 'put' ? (prev === null ? 'create' : 'update') : action
     if (!permissions.mayWrite(space, doing, collection)) throw missing(space, doing, collection)
@@ -208,7 +231,7 @@ function changesOf(
     }
     const cid = written && written.record.cid
     if (cid !== null && cid.equals(prev)) continue
-    changes.push({ path, cid, prev })
+    changes.push({ path, cid, prev, lanes })
     if (cid === null) present.delete(path)
     else present.set(path, cid)
   }
