@@ -25,6 +25,13 @@ const routine: ReadonlySet<string> = new Set(['ExpiredToken', 'use_dpop_nonce'])
 /** A refused credential is answered with the same bytes and headers, whatever is wrong with it. */
 const UNAUTHENTICATED = 401
 
+/**
+ * Whether a status says that this server has failed. A stranger can cause others: of methods that do not exist, and of
+ * services and names that do not answer.
+ */
+export const isFailure = (status: number): boolean => failures.includes(status)
+export const failures: readonly number[] = [500, 503]
+
 /** A flood of refusals must not push all others out: in a minute, this share of the number that is kept is added. */
 const MINUTE_SHARE = 0.2
 const MAX_PER_CLIENT = 10
@@ -75,11 +82,11 @@ class FailureMemory {
     const keep = () => {
       id = exchange.requestId
       const failed = { id, at: ctx.clock.now(), method: request.method, route, status, error: name }
-      const ring = status >= 500 ? this.#faults : this.#refusals
+      const ring = isFailure(status) ? this.#faults : this.#refusals
       ring.add(failed)
       if (this.isShared && this.#unsaved.push(failed) > this.size) this.#unsaved.shift()
     }
-    if (status >= 500) keep()
+    if (status === 500) keep()
     else this.#limiter.within(client.address, keep)
     return id
   }

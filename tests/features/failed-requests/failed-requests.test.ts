@@ -109,7 +109,12 @@ test('what strangers cause is bounded, and pushes out no failure', async () => {
   const named = answers.filter(({ headers }) => headers.has('x-request-id'))
   // Each node of a cluster has a budget of its own.
   expect(named.length).toBeLessThanOrEqual(20)
+  for (let i = 0; i < 60; i++) {
+    expect((await request(`${pds.url}/xrpc/com.atproto.space.nothing`)).status).toBe(501)
+    expect((await request(`${pds.url}/xrpc/com.atproto.identity.resolveDid?did=did:web:nobody.test`)).status).toBe(502)
+  }
   await kept(id)
+  expect((await list(`id=${id}&kind=failed`)).requests).toHaveLength(1)
   const ids = await fail(60)
   await kept(ids.at(-1)!)
   await kept(ids.at(-2)!)

@@ -308,6 +308,13 @@ const failures: [string, () => Response, number, string, string][] = [
     'BadJwt',
     'no',
   ],
+  [
+    'a name that is longer than names are',
+    () => Response.json({ error: 'x'.repeat(129), message: 'no such thing' }, { status: 400 }),
+    400,
+    'InvalidRequest',
+    'no such thing',
+  ],
   ['a name without a text', () => Response.json({ error: 'Odd' }, { status: 404 }), 404, 'Odd', 'XRPC Not Supported'],
   [
     'members that are no text',

@@ -23,6 +23,8 @@ const passedOnError = ['atproto-repo-rev', 'atproto-content-labelers', 'retry-af
 
 /** Longest error body that is read. */
 const MAX_ERROR_BYTES = 64 * 1024
+/** A longer name is none. Names are kept, and shown to operators (`failure-memory.ts`). */
+const MAX_NAME_CHARS = 128
 
 /** Names and messages for error responses that lack them, by status. */
 const defaultErrors: Record<number, readonly [name: string, message: string]> = {
@@ -85,7 +87,10 @@ const textMember = (body: unknown, name: 'error' | 'message'): string | null => 
   const text = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[name] : undefined
   return typeof text === 'string' && text !== '' ? text : null
 }
-const errorOf = (body: unknown) => textMember(body, 'error')
+function errorOf(body: unknown): string | null {
+  const name = textMember(body, 'error')
+  return name === null || name.length > MAX_NAME_CHARS ? null : name
+}
 const messageOf = (body: unknown) => textMember(body, 'message')
 
 type Decoder = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array

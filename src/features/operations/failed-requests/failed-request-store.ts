@@ -3,12 +3,13 @@ import {
   inPieces,
   sql,
   sqlAnd,
+  sqlList,
   sqlRows,
   type Cluster,
   type Reader,
   type Sql,
 } from '../../../platform/database/database.ts'
-import type { FailedRequest } from '../../../http/failure-memory.ts'
+import { failures, type FailedRequest } from '../../../http/failure-memory.ts'
 
 export type FailurePlace = Pick<FailedRequest, 'at' | 'id'>
 
@@ -19,6 +20,9 @@ export interface FailureFilter {
   isFault: boolean | null
   before: FailurePlace | null
 }
+
+const failed = sql`status IN ${sqlList(failures)}`
+const refused = sql`status NOT IN ${sqlList(failures)}`
 
 /** Adds requests, and deletes all but the newest `size` faults and the newest `size` refusals. */
 export async function saveFailures(
@@ -31,7 +35,7 @@ export async function saveFailures(
       INSERT INTO failed_request (id, at, method, route, status, error)
       VALUES ${sqlRows(piece.map(({ id, at, method, route, status, error }) => [id, at, method, route, status, error]))}
       ON CONFLICT (id) DO NOTHING`)
-  for (const kind of [sql`status >= 500`, sql`status < 500`])
+  for (const kind of [failed, refused])
     await cluster.autocommit(sql`
       DELETE FROM failed_request WHERE ${kind} AND (at, id) <=
         (SELECT at, id FROM failed_request WHERE ${kind} ORDER BY at DESC, id DESC LIMIT 1 OFFSET ${size})`)
@@ -45,7 +49,7 @@ export function listSavedFailures(
 ): Promise<FailedRequest[]> {
   const conditions: Sql[] = []
   if (id !== null) conditions.push(sql`id >= ${id} AND id < ${`${id}~`}`)
-  if (isFault !== null) conditions.push(isFault ? sql`status >= 500` : sql`status < 500`)
+  if (isFault !== null) conditions.push(isFault ? failed : refused)
   if (before !== null) conditions.push(sql`(at, id) < (${before.at}, ${before.id})`)
   return reader.all<FailedRequest>(sql`
     SELECT id, at, method, route, status, error FROM failed_request

@@ -4,7 +4,7 @@
  */
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
-import { failuresHere, takeUnsavedFailures, type FailedRequest } from '../../../http/failure-memory.ts'
+import { failuresHere, isFailure, takeUnsavedFailures, type FailedRequest } from '../../../http/failure-memory.ts'
 import type { Feature } from '../../../http/feature.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -58,7 +58,7 @@ async function listFailures(ctx: Context, filter: FailureFilter, limit: number):
     .filter(
       (request) =>
         (id === null || request.id.startsWith(id)) &&
-        (isFault === null || request.status >= 500 === isFault) &&
+        (isFault === null || isFailure(request.status) === isFault) &&
         (before === null || newestFirst(before, request) < 0),
     )
     .toSorted(newestFirst)
