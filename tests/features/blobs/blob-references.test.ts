@@ -10,6 +10,7 @@ import {
   setBlobTakedown,
   spaceBlobs,
 } from '../../../src/features/data/blobs/blobs.ts'
+import { unthrottled, type Throttle } from '../../../src/base/pace.ts'
 import { deleteAccountBlobs } from '../../../src/features/data/blobs/blob-removal.ts'
 import type { AddedReference } from '../../../src/features/data/blobs/blob-references.ts'
 import { correctClocks, deleteAllBlobs } from '../../../src/features/data/blobs/blob-store.ts'
@@ -267,11 +268,50 @@ test('references of records in a space are written and deleted in turns', async 
   const all = many.map((cid) => to(cid, record))
   // Three for the blobs and, of 256 KiB each, some for the references.
   expect(await change('r1', [], all)).toBeGreaterThanOrEqual(15)
-  expect(await spaceBlobs.countReferences(db, did, space)).toBe(2000)
+  expect(await spaceBlobs.countReferences(db, did, space, unthrottled)).toBe(2000)
   const [first] = all
   expect(await change('r2', [record], [first!])).toBeGreaterThanOrEqual(15)
   expect(await spaceBlobs.referencesOf(db, did, space, [record])).toEqual([{ record, cid: 'c0', rev: 'r2' as Tid }])
   expect([await clock('c0'), await clock('c1999')]).toEqual([100, 100])
+  await db.run(sql`DELETE FROM space_blob_reference`)
+})
+
+test('references of records in spaces are counted in pieces, those to the same blob and those of no repository too', async () => {
+  const spaceAt = (key: string) => `at://${did}/space/test.forum.space/${key}` as SpaceUri
+  const space = spaceAt('counted')
+  await db.run(sql`INSERT INTO space_place (did, space) VALUES (${did}, ${space})`)
+  const names = Array.from({ length: 250 }, (_, i) => `m${String(i).padStart(3, '0')}`)
+  for (const cid of names.slice(0, 240)) await upload(cid)
+  const references = names.flatMap((cid) => Array.from({ length: 20 }, (_, i) => ({ cid, record: `a/${i}` })))
+  const others = Array.from({ length: 300 }, (_, i) => spaceAt(`other${i}`))
+  await db.transaction(async (tx) => {
+    for (const [place, some] of [[space, references] as const, ...others.map((one) => [one, [to('m000')]] as const)])
+      for (const piece of inPieces(some)) {
+        const rows = piece.map(({ cid, record }) => [did, cid, place, record, 'r1'])
+        await tx.run(sql`INSERT INTO space_blob_reference (did, cid, space, record, rev) VALUES ${sqlRows(rows)}`)
+      }
+  })
+  const inPiecesOf = async (count: (throttled: Throttle) => Promise<number>) => {
+    let pieces = 0
+    const counted = await count((work) => {
+      pieces++
+      return work()
+    })
+    return { counted, pieces }
+  }
+  expect(await inPiecesOf((throttled) => spaceBlobs.countReferences(db, did, space, throttled))).toEqual({
+    counted: 5000,
+    pieces: 4,
+  })
+  expect(await inPiecesOf((throttled) => spaceBlobs.countMissing(db, did, space, throttled))).toEqual({
+    counted: 10,
+    pieces: 2,
+  })
+  const outside = await inPiecesOf((throttled) => spaceBlobs.countReferencesOutside(db, did, throttled))
+  expect(outside.counted).toBe(300)
+  expect(await spaceBlobs.countReferencesOutside(db, bob, unthrottled)).toBe(0)
+  await db.run(sql`DELETE FROM space_blob_reference`)
+  await db.run(sql`DELETE FROM space_place`)
 })
 
 test('any number of removals end at once', async () => {

@@ -1,8 +1,9 @@
 /** The SQL of table `space_blob_reference`: which records in spaces refer to which blobs. */
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Throttle } from '../../../base/pace.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import { referenceBytes, type ReferenceRow } from './reference-store.ts'
-import { listCids, type ListedCids } from './referenced-cids.ts'
+import { listCids, skipping, type ListedCids } from './referenced-cids.ts'
 
 /** Matches a row of `blob` to which a record in a space refers. */
 export const isHeldBySpace = (): Sql =>
@@ -96,10 +97,33 @@ export async function listSpaceReferences(
     WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}`)
 }
 
-export const countSpaceReferences = async (reader: Reader, did: Did, space: SpaceUri): Promise<number> =>
-  (await reader.get<{ count: number }>(
-    sql`SELECT count(*) AS count FROM space_blob_reference WHERE did = ${did} AND space = ${space}`,
-  ))!.count
+/** Blobs, or spaces, that are looked at in one statement. */
+const PAGE_SEEN = 200
+/** References that are counted in one turn of the event loop: with long names, in 5 ms. */
+const COUNTED_ROWS = 2000
+
+/** How many references records of an account in a space have. `throttled` runs the pieces, here and below. */
+export async function countSpaceReferences(
+  reader: Reader,
+  did: Did,
+  space: SpaceUri,
+  throttled: Throttle,
+): Promise<number> {
+  let after: ReferenceRow = { record: '', cid: '' }
+  for (let counted = 0; ; counted += COUNTED_ROWS) {
+    const rest = sql`did = ${did} AND space = ${space} AND (record, cid) > (${after.record}, ${after.cid})`
+    const last = await throttled(() =>
+      reader.get<ReferenceRow>(sql`
+        SELECT record, cid FROM space_blob_reference WHERE ${rest}
+        ORDER BY record, cid LIMIT 1 OFFSET ${COUNTED_ROWS - 1}`),
+    )
+    if (last === null) {
+      const counting = sql`SELECT count(*) AS count FROM space_blob_reference WHERE ${rest}`
+      return counted + (await throttled(() => reader.get<{ count: number }>(counting)))!.count
+    }
+    after = last
+  }
+}
 
 /** A page of CIDs that records of the account in spaces refer to and whose blob it does not have, ascending. */
 export async function listMissingInSpaces(
@@ -114,17 +138,48 @@ export async function listMissingInSpaces(
 }
 
 /** How many blobs to which records of an account in a space refer it does not have. */
-export const countMissingInSpace = async (reader: Reader, did: Did, space: SpaceUri): Promise<number> =>
-  (await reader.get<{ count: number }>(sql`
-    SELECT count(DISTINCT cid) AS count FROM space_blob_reference s WHERE s.did = ${did} AND s.space = ${space}
-      AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = s.did AND b.cid = s.cid)`))!.count
+export async function countMissingInSpace(
+  reader: Reader,
+  did: Did,
+  space: SpaceUri,
+  throttled: Throttle,
+): Promise<number> {
+  const isOwn = sql`did = ${did} AND space = ${space}`
+  let missing = 0
+  for (let after = ''; ;) {
+    const seen = await throttled(() =>
+      reader.all<{ cid: string; owned: number }>(sql`
+        ${skipping({ table: sql`space_blob_reference`, isOwn }, after, PAGE_SEEN)}
+        SELECT cid, CASE WHEN EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = seen.cid) THEN 1 ELSE 0 END AS owned
+        FROM seen WHERE cid IS NOT NULL ORDER BY place`),
+    )
+    missing += seen.filter(({ owned }) => owned === 0).length
+    if (seen.length < PAGE_SEEN) return missing
+    after = seen.at(-1)!.cid
+  }
+}
 
 /** The references of records in spaces where nothing says that the account has a repository. */
-export const countSpaceReferencesOutside = async (reader: Reader, did: Did): Promise<number> =>
-  (await reader.get<{ count: number }>(sql`
-    SELECT count(*) AS count FROM space_blob_reference s WHERE s.did = ${did}
-      AND NOT EXISTS (SELECT 1 FROM space_repo r WHERE r.did = s.did AND r.space = s.space)
-      AND NOT EXISTS (SELECT 1 FROM space_place p WHERE p.did = s.did AND p.space = s.space)`))!.count
+export async function countSpaceReferencesOutside(reader: Reader, did: Did, throttled: Throttle): Promise<number> {
+  const next = (after: Sql) =>
+    sql`(SELECT MIN(space) FROM space_blob_reference WHERE did = ${did} AND space > ${after})`
+  const hasRepo = (table: Sql) => sql`EXISTS (SELECT 1 FROM ${table} r WHERE r.did = ${did} AND r.space = seen.space)`
+  let outside = 0
+  for (let last = ''; ;) {
+    const seen = await throttled(() =>
+      reader.all<{ space: SpaceUri; known: number }>(sql`
+        WITH RECURSIVE seen (place, space) AS (
+          SELECT 1, ${next(sql`${last}`)}
+          UNION ALL SELECT place + 1, ${next(sql`seen.space`)} FROM seen WHERE space IS NOT NULL AND place < ${PAGE_SEEN})
+        SELECT space, CASE WHEN ${hasRepo(sql`space_repo`)} OR ${hasRepo(sql`space_place`)} THEN 1 ELSE 0 END AS known
+        FROM seen WHERE space IS NOT NULL ORDER BY place`),
+    )
+    for (const { space, known } of seen)
+      if (known === 0) outside += await countSpaceReferences(reader, did, space, throttled)
+    if (seen.length < PAGE_SEEN) return outside
+    last = seen.at(-1)!.space
+  }
+}
 
 /** Rows after which requests that read get a turn. */
 const ROWS_PER_TURN = 5000

@@ -51,7 +51,7 @@ export async function spaceFaults(
     if (places.length < PAGE_SPACES) break
     last = places.at(-1)!.space
   }
-  const lost = await throttled(() => spaceBlobs.countReferencesOutside(reader, did))
+  const lost = await spaceBlobs.countReferencesOutside(reader, did, throttled)
   if (lost > 0) faults.push(`${lost} blob references belong to records in spaces that do not exist`)
   return { faults, next: null }
 }
@@ -106,9 +106,9 @@ export async function* faultsOfSpace(
     if (cid !== null && !seen.has(path)) yield 'a record that the last change wrote is lost'
   if (count !== records) yield `it has ${count} records, and its row says ${records}`
   if (!equalBytes(found, state)) yield 'the set hash is not that of its records'
-  const stored = await throttled(() => spaceBlobs.countReferences(reader, did, space))
+  const stored = await spaceBlobs.countReferences(reader, did, space, throttled)
   if (stored !== references) yield `${stored} blob references are stored, and its records have ${references}`
-  const missing = await throttled(() => spaceBlobs.countMissing(reader, did, space))
+  const missing = await spaceBlobs.countMissing(reader, did, space, throttled)
   if (missing > 0) yield `${missing} blobs to which its records refer have no row`
 }
 
