@@ -428,7 +428,7 @@ export function pieceOf<Row extends { value: Uint8Array | null }>(
  * which read every page of a value.
  */
 export const firstBytes = (key: Sql, query: Sql, maxBytes: number): Sql => sql`
-  (SELECT ${key} FROM (SELECT ${key}, SUM(bytes) OVER (ORDER BY ${key}) - bytes AS before FROM (${query}) AS some) AS placed
+  (SELECT ${key} FROM (SELECT ${key}, SUM(bytes) OVER (ORDER BY ${key}) - bytes AS before FROM (${query}) AS measured) AS placed
     WHERE before < ${maxBytes})`
 
 /** The sum of the column `bytes` of a query. */
