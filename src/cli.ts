@@ -8,6 +8,7 @@ import { commandNames, loadCommand, loadCommands, type NamedCommand } from './co
 import { nearest } from './base/nearest.ts'
 import { inWords, OperatorError } from './base/operator-error.ts'
 import { DatabaseUnavailable } from './platform/database/database.ts'
+import { accessFault } from './platform/files/system-faults.ts'
 import { BucketUnavailable, explainBucket } from './platform/network/bucket-faults.ts'
 import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 
@@ -148,6 +149,8 @@ function describeFailure(error: unknown): string {
   if (error instanceof BucketUnavailable) return inWords(explainBucket(error)).message
   if (error instanceof DatabaseUnavailable)
     return `${error.message}${error.cause instanceof Error ? ` (${error.cause.message})` : ''}`
+  const access = accessFault(error)
+  if (access !== null) return inWords(access).message
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException
   return code === undefined ? (error.stack ?? error.message) : error.message

@@ -55,6 +55,24 @@ export const explain = (error: unknown, about: About): Explained | null => lookU
 /** Returns the error as an `OperatorError` if its code is in the table, else the error itself. */
 export const explained = (error: unknown, about: About): unknown => sentence(error, explain(error, about))
 
+/**
+ * Returns why this user may not use a file or folder that an error names, whatever it is for; null for other errors.
+ */
+export function accessFault(error: unknown): Explained | null {
+  const { code, path } = error as { code?: unknown; path?: unknown }
+  if ((code !== 'EACCES' && code !== 'EPERM') || typeof path !== 'string') return null
+  const user = process.getuid?.()
+  // What is in a folder that this user may not enter seems not to exist.
+  const there = nearestExisting(path)
+  const owner = statSync(there).uid
+  return owner === user || user === undefined
+    ? says(`${path} cannot be used`, `allow it with "chmod u+rwX" on ${there}`)
+    : says(
+        `${there} belongs to ${userName(owner)} and cannot be used by this process (user ${user})`,
+        'run the command as its owner',
+      )
+}
+
 interface Listener {
   bindAddress: string
   port: number

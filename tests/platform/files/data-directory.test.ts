@@ -443,6 +443,24 @@ describe('what cannot be used is told with its path and what to do', () => {
     chmodSync(join(dataDir, '..'), 0o755)
   })
 
+  test('a folder, or a backup, that the user of a command may not enter', async () => {
+    const [dataDir, backups] = [await used(), place()]
+    expect((await runProgram(['backup', backups, '--dev'], await envOf(dataDir))).code).toBe(0)
+    for (const path of [dataDir, backups]) chmodSync(path, 0)
+    const env = await envOf(dataDir, { SERVICE_BACKUP_DESTINATION: backups })
+    const said = async (...words: string[]) => (await runProgram([...words, '--dev'], env, asOrdinaryUser)).err
+    const byWhom =
+      /(?:belongs to root and cannot be used by this process \(user 65534\): run the command as its owner|cannot be used: allow it with "chmod u\+rwX" on \S+)\n$/
+    for (const command of ['verify', 'backup']) expect(await said(command)).toMatch(byWhom)
+    expect(await said('verify')).toContain(`holdfast verify: ${dataDir}`)
+    expect(await said('restore')).toMatch(byWhom)
+    expect(await said('restore')).toContain(`holdfast restore: ${backups}`)
+    const { out } = await runProgram(['doctor', '--dev'], env, asOrdinaryUser)
+    expect(out).toMatch(/^FAULT database {8}could not check database: .* cannot be used/m)
+    expect(out).toMatch(/^FAULT backups {9}backups to .* cannot be used/m)
+    for (const path of [dataDir, backups]) chmodSync(path, 0o700)
+  })
+
   test('a place for backups that cannot be written', async () => {
     const dataDir = await used()
     const backup = async (destination: string, program?: string[]) =>

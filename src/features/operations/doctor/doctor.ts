@@ -2,6 +2,7 @@
  * Examine a deployment from inside and outside: the disk, the database, how requests reach the server, and other
  * services. Each check reports what is wrong and what to do about it.
  */
+import { accessFault } from '../../../platform/files/system-faults.ts'
 import { clockCheck } from './clock-check.ts'
 import { dataChecks } from './data-checks.ts'
 import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
@@ -63,6 +64,10 @@ export async function examine({ name, run }: Check, patient: Patient): Promise<F
   try {
     return await run(patient)
   } catch (error) {
-    return fault(`could not check ${name}: ${wordsOf(error)}`, 'read the message: the check itself failed')
+    const { what, remedy } = accessFault(error) ?? {
+      what: wordsOf(error),
+      remedy: 'read the message: the check itself failed',
+    }
+    return fault(`could not check ${name}: ${what}`, remedy)
   }
 }
