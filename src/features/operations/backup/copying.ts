@@ -6,10 +6,11 @@
  * and after. Until the end the database at the target carries a mark with which no server starts. A copy that was
  * interrupted starts over; blobs that are already there are kept.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { inWords, OperatorError } from '../../../base/operator-error.ts'
+import { writePrivately } from '../../../base/sealed-file.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { dropAllTables, tablesOf } from '../../../platform/database/catalog.ts'
 import type { Database } from '../../../platform/database/database.ts'
@@ -228,7 +229,8 @@ function placeMasterKey(from: Config, to: Config): void {
   const key = readFileSync(source)
   if (existsSync(target) && !readFileSync(target).equals(key))
     throw new OperatorError(`${target} holds a different key`)
-  writeFileSync(target, key, { mode: 0o600 })
+  // Whole or not at all: part of a key would keep the copy from being repeated.
+  writePrivately(target, key, { replace: true })
 }
 
 /** Let servers use the database of the target. Call it when everything is verified. */

@@ -82,7 +82,10 @@ export interface Followed {
 /** Whether the server of this data directory may run, or has to follow another one. */
 export async function mayServe(config: Config): Promise<boolean> {
   const place = config.backup.continuous
-  if (place === null) throw new OperatorError('set backup.continuous, or name the place with --from')
+  if (place === null)
+    throw new OperatorError(
+      'set backup.continuous (SERVICE_BACKUP_CONTINUOUS) to the place where the other machine sends its changes',
+    )
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
   const found = await readLease(openArchive(place, config))
   if (found === null || isOwn(found.record, config.dataDir)) {
