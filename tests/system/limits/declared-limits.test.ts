@@ -83,8 +83,10 @@ test('each endpoint with limits of its own has these', () => {
     'com.atproto.repo.importRepo': 'importAccount of did:web:a.test',
     'com.atproto.repo.putRecord': 'repoWrite of did:web:a.test',
     'com.atproto.repo.uploadBlob': 'uploadBlob of did:web:a.test',
+    'com.atproto.server.activateAccount': 'statusChange of did:web:a.test',
     'com.atproto.server.createAccount': 'createAccount of the address',
     'com.atproto.server.createSession': 'createSession of the address',
+    'com.atproto.server.deactivateAccount': 'statusChange of did:web:a.test',
     'com.atproto.server.deleteAccount': 'deleteAccount of the address',
     'com.atproto.server.requestAccountDelete': 'requestMail of delete_account did:web:a.test',
     'com.atproto.server.requestEmailConfirmation': 'requestMail of confirm_email did:web:a.test',
@@ -126,6 +128,7 @@ test('a write costs what it is', () => {
 
 /** Files that charge by themselves, and why. */
 const chargingThemselves = {
+  'features/identity/identity/resolution-routes.ts': 'a refresh counts if the document has changed',
   'features/identity/mails/code-requests.ts': 'pages that ask for a code show in their form that there were too many',
   'features/identity/addresses/taken-address.ts': 'only addresses that are taken count',
   'features/agents/agents/agent-claim-page-routes.ts': 'the form shows it',

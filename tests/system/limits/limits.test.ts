@@ -258,6 +258,14 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
         }),
     ],
   },
+  statusChange: {
+    windows: [
+      [20, MINUTES_5],
+      [200, DAY],
+    ],
+    by: 'account',
+    requests: [asAlice('com.atproto.server.activateAccount')],
+  },
   uploadBlob: {
     windows: [[1000, DAY]],
     by: 'account',

@@ -1,5 +1,6 @@
 /** com.atproto.server endpoints for activation, deactivation and deletion. */
-import { procedure, query } from '../../../http/endpoint.ts'
+import { procedure, query, type CallLimit } from '../../../http/endpoint.ts'
+import type { Did } from '../../../protocol/identifiers.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { mailsOf } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
@@ -9,6 +10,8 @@ import { repoTotals } from '../../data/repo/repo.ts'
 import { deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
 import { activateAccount, deactivateAccount } from './account-activation.ts'
 import { isDidFit } from './did-fitness.ts'
+
+const statusChange: CallLimit<{ caller: { did: Did } }> = { name: 'statusChange', key: ({ caller }) => caller.did }
 
 export const lifecycleRoutes = [
   query('com.atproto.server.checkAccountStatus', {
@@ -33,10 +36,12 @@ export const lifecycleRoutes = [
   }),
   procedure('com.atproto.server.activateAccount', {
     auth: fullAccess(),
+    limit: statusChange,
     handler: (call) => activateAccount(call, call.caller.did),
   }),
   procedure('com.atproto.server.deactivateAccount', {
     auth: access({ sessions: 'leaving' }),
+    limit: statusChange,
     handler: (call) =>
       deactivateAccount(
         call,

@@ -1,6 +1,7 @@
 /** Endpoints that resolve handles, DIDs and documents. */
-import { procedure, query } from '../../../http/endpoint.ts'
+import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { refuseSpent } from '../../../http/limiting.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
@@ -19,17 +20,22 @@ const refreshes = perContext((ctx) => ({
   turns: new KeyedLock(ctx, 'identity refresh'),
 }))
 
-async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
+async function refreshIdentity(call: Exchange, identifier: string): Promise<IdentityInfo> {
+  const { ctx } = call
   const known = await accountAt(ctx.db, identifier)
   // The handle of an inactive account does not resolve.
   if (!known || (known.did !== identifier && !activityOf(known).active))
     return identityOf(ctx, identifier, { live: true })
   const { did } = known
+  await refuseSpent(call, 'statusChange', did)
   const { flights, turns } = refreshes(ctx)
   return flights.runAnew(did, () => turns.run(did, () => refreshAccount(ctx, did)))
 }
 
-/** Anyone may ask for a refresh, so an `#identity` event is emitted only if the document has changed. */
+/**
+ * Anyone may ask for a refresh, so an `#identity` event is emitted only if the document has changed. Each is charged to
+ * the account, whose owner may publish another document for every refresh.
+ */
 async function refreshAccount(ctx: Context, did: Did): Promise<IdentityInfo> {
   const before = await findDidDocument(ctx.db, did)
   const info = await identityOf(ctx, did, { live: true })
@@ -38,6 +44,7 @@ async function refreshAccount(ctx: Context, did: Did): Promise<IdentityInfo> {
     await ctx.db.transaction(async (tx) => {
       if (await accountOf(tx, did)) await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
     })
+    if (ctx.config.rateLimit.enabled) ctx.limits.spend({ name: 'statusChange', key: did })
   }
   return info
 }
@@ -64,6 +71,6 @@ export const resolutionRoutes = [
     handler: ({ ctx, params: { identifier } }) => identityOf(ctx, identifier),
   }),
   procedure('com.atproto.identity.refreshIdentity', {
-    handler: ({ ctx, input: { identifier } }) => refreshIdentity(ctx, identifier),
+    handler: (call) => refreshIdentity(call, call.input.identifier),
   }),
 ]
