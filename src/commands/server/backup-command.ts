@@ -22,7 +22,7 @@ for that bucket, and keep old versions for as long as backups.
 
 With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in the age format. Without it the backup is
 as readable as the data directory, and contains the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
-  options: { keep: { value: 'n', doc: 'Delete all but the newest n backups at the destination.' }, ...jsonOption },
+  options: { keep: { value: 'n', doc: 'Delete all but the newest n backups of this server.' }, ...jsonOption },
   async run(invocation) {
     const { terminal, config, positionals, options } = invocation
     const place = positionals[0] ?? config.backup.destination

@@ -10,7 +10,7 @@ import {
   fetchInstant,
   fetchSnapshot,
   installDatabase,
-  listSnapshots,
+  newestSnapshots,
   openArchive,
   releaseTarget,
   rehearse,
@@ -36,9 +36,9 @@ type Given = Invocation & { config: Config }
 export const restoreCommand = configured({
   summary: 'Restore a backup into an empty data directory, or an empty PostgreSQL database.',
   parameters: ['[folder or s3://bucket/prefix]', '[name of the backup]'],
-  details: `Restores the newest backup unless one is named. Verifies everything before it takes effect: digests, the
-database, every repository with its signature, and every blob. Then continues the event log above any sequence number
-that a relay may have seen, and signs every repository again, so that relays keep following the server.
+  details: `Restores the newest backup of this server unless one is named. Verifies everything before it takes effect:
+digests, the database, every repository with its signature, and every blob. Then continues the event log above any
+sequence number that a relay may have seen, and signs every repository again, so that relays keep following the server.
 
 If database_url names a PostgreSQL database, which has to be empty, the backup is copied to it: it makes no difference
 which of the two databases it came from. No server starts with an incompletely restored database. After an interruption,
@@ -108,7 +108,8 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         return { ...fetched, name: `${new Date(restoredAt).toISOString()} (${name})` }
       })
     }
-    const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
+    const { own, any } = wanted === undefined ? await newestSnapshots(archive, config) : { own: wanted }
+    const snapshot = own ?? any
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
     const unseal = await unsealed()
     if (options['rehearse'] === true) {

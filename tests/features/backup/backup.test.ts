@@ -228,6 +228,26 @@ test('a blob is kept once, and old backups go', async () => {
   ).toHaveLength(1)
 })
 
+test('backups of another server at the same destination stay, and are not restored in place of its own', async () => {
+  const place = folder('of two servers')
+  const other = { SERVICE_PUBLIC_URL: 'http://localhost:1' }
+  await holdfast(pds.dataDir, ['backup', place])
+  const [own] = readdirSync(join(place, 'snapshots'))
+  await using another = await startPdsOnFile({})
+  for (const dropped of [0, 1])
+    expect((await holdfast(another.dataDir, ['backup', place, '--keep', '1'], other)).text).toContain(
+      `${dropped} old backups deleted`,
+    )
+  const restored = await holdfast(folder('own of two'), ['restore', place])
+  expect(restored.text).toStartWith(`${own}: 1 repositories and 1 blobs verified`)
+  const doctor = await holdfast(pds.dataDir, ['doctor'], { SERVICE_BACKUP_DESTINATION: place })
+  expect(doctor.text).toContain('the newest backup is less than an hour old')
+  const third = { SERVICE_BACKUP_DESTINATION: place, SERVICE_PUBLIC_URL: 'http://localhost:2' }
+  expect((await holdfast(pds.dataDir, ['doctor'], third)).text).toContain(
+    `there is no backup of this server in ${place} yet`,
+  )
+})
+
 test('a backup that was named while the clock was wrong does not outlive the one that is made', async () => {
   const place = folder('clock')
   await holdfast(pds.dataDir, ['backup', place])

@@ -339,7 +339,7 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
   try {
     expect(await find('backups', with_({}))).toMatchObject({
       state: 'warning',
-      text: expect.stringContaining('no backup in'),
+      text: expect.stringContaining('no backup of this server in'),
     })
     expect(await find('backups', with_({ destination: join(place, 'not yet') }))).toMatchObject({ state: 'warning' })
     expect(existsSync(join(place, 'not yet'))).toBe(false)
@@ -371,7 +371,7 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     )
     expect(await find('backups', with_({}))).toMatchObject({
       state: 'warning',
-      text: expect.stringContaining('no backup in'),
+      text: expect.stringContaining('no backup of this server in'),
     })
     renameSync(
       join(place, 'snapshots', '29991231T000000Z'),

@@ -31,6 +31,7 @@ import {
   BLOBS,
   blobName,
   inSnapshot,
+  isOfAnother,
   linesOf,
   manifestName,
   snapshotFolder,
@@ -38,6 +39,7 @@ import {
   snapshotsIn,
   type Begun,
   type Manifest,
+  type Owner,
 } from './snapshot.ts'
 
 export interface BackupReport {
@@ -96,7 +98,9 @@ export async function makeBackup(
     try {
       const blobs = await writeSnapshot(config, archive, { begun, seal, copy, database, now, log }).catch(drop)
       const snapshotsDropped =
-        keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database, now })
+        keep === null
+          ? 0
+          : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database, now, owner: config })
       return {
         snapshot,
         databaseBytes: (await stat(copy)).size,
@@ -244,15 +248,21 @@ async function copyBlob(
   }
 }
 
+interface Dropping {
+  made: string
+  keep: number
+  suffix: string
+  database: Database
+  now: Date
+  owner: Owner
+}
+
 /**
- * Delete all but `keep` snapshots: the new one and the newest others stay. Those of backups that were killed go too.
- * Then delete the blobs that no remaining snapshot lists, while no other backup is in progress, which may count on any
- * of them. Returns how many complete snapshots were deleted.
+ * Delete all but `keep` snapshots: the new one and the newest others stay, and those of other servers. Those of backups
+ * that were killed go too. Then delete the blobs that no remaining snapshot lists, while no other backup is in
+ * progress, which may count on any of them. Returns how many complete snapshots were deleted.
  */
-async function dropOld(
-  archive: Archive,
-  { made, keep, suffix, database, now }: { made: string; keep: number; suffix: string; database: Database; now: Date },
-): Promise<number> {
+async function dropOld(archive: Archive, { made, keep, suffix, database, now, owner }: Dropping): Promise<number> {
   const { complete, incomplete } = await snapshotsIn(archive)
   const isAbandoned = (snapshot: string) =>
     Math.abs(now.getTime() - snapshotMillis(snapshot)) > ABANDONED_SNAPSHOT_MILLIS
@@ -262,8 +272,12 @@ async function dropOld(
     .filter((snapshot) => snapshot !== made)
     .toReversed()
     .toSorted((a, b) => Number(a > made) - Number(b > made))
-  const kept = others.slice(0, keep - 1)
-  const old = others.slice(keep - 1)
+  if (others.length < keep) return 0
+  const foreign: string[] = []
+  for (const snapshot of others) if (await isOfAnother(archive, snapshot, owner)) foreign.push(snapshot)
+  const own = others.filter((snapshot) => !foreign.includes(snapshot))
+  const kept = [...own.slice(0, keep - 1), ...foreign]
+  const old = own.slice(keep - 1)
   if (old.length === 0) return 0
   for (const snapshot of old) await dropSnapshot(archive, snapshot)
   if (!incomplete.every(isAbandoned)) return old.length

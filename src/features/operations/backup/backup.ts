@@ -21,7 +21,7 @@ export {
 } from './restoring.ts'
 export { lastRehearsal, rehearse, type Counts, type Rehearsal } from './rehearsal.ts'
 export { sealOf, unsealOf } from './sealing.ts'
-export { listSnapshots, readManifest, snapshotName } from './snapshot.ts'
+export { newestSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 
 export const backup: Feature = { name: 'backup', sweeps: [backupSweep], prepare: startContinuous, start: noteStart }

@@ -10,8 +10,9 @@
  * - `rehearsal.json`: when a restore was last rehearsed, and whether it succeeded.
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
 import type { Archive } from './archive.ts'
-import { bytesOf, jsonObject, readWhole } from './archive.ts'
+import { bytesOf, DamagedObject, jsonObject, readWhole } from './archive.ts'
 
 export interface Manifest {
   format: 1
@@ -69,9 +70,6 @@ export async function beginSnapshot(archive: Archive, now: Date): Promise<Begun>
   }
 }
 
-/** Returns the names of the complete snapshots, oldest first. */
-export const listSnapshots = async (archive: Archive): Promise<string[]> => (await snapshotsIn(archive)).complete
-
 /** Returns the names of all snapshots, oldest first. Those that are not complete are in progress, or were killed. */
 export async function snapshotsIn(archive: Archive): Promise<{ complete: string[]; incomplete: string[] }> {
   const found = new Map<string, boolean>()
@@ -96,6 +94,32 @@ export async function readManifest(archive: Archive, snapshot: string): Promise<
   const name = manifestName(snapshot)
   const bytes = await readWhole(archive, name, MAX_MANIFEST_BYTES)
   return bytes && jsonObject<Manifest>(name, bytes, ({ database }) => typeof database?.sha256 === 'string')
+}
+
+/** The server whose backups are meant. */
+export type Owner = Pick<Config, 'publicUrl' | 'serverDid' | 'formerUrls'>
+
+/** Whether a snapshot is of another server: two may have been given one destination by mistake. */
+export async function isOfAnother(archive: Archive, snapshot: string, owner: Owner): Promise<boolean> {
+  const manifest = await readManifest(archive, snapshot).catch((error: unknown) => {
+    if (error instanceof DamagedObject) return null
+    throw error
+  })
+  if (manifest === null) return false
+  const { publicUrl, serverDid } = manifest
+  return serverDid !== owner.serverDid && ![owner.publicUrl, ...owner.formerUrls].includes(publicUrl)
+}
+
+/** Returns the newest complete snapshots, of this server and of any, with names up to `latest`. */
+export async function newestSnapshots(
+  archive: Archive,
+  owner: Owner,
+  latest?: string,
+): Promise<{ own?: string; any?: string }> {
+  const { complete } = await snapshotsIn(archive)
+  const newestFirst = complete.filter((name) => latest === undefined || name <= latest).toReversed()
+  for (const own of newestFirst) if (!(await isOfAnother(archive, own, owner))) return { own, any: newestFirst[0] }
+  return { any: newestFirst[0] }
 }
 
 /** Split a stream into lines, without their line ends. Buffers at most one chunk and one line. */

@@ -25,7 +25,7 @@ import { masterKeyFault, secretsQuery } from '../../../platform/secrets/vault.ts
 import { systemClock } from '../../../platform/running/clock.ts'
 import { createLog } from '../../../platform/running/log.ts'
 import { openBlobBucket } from '../../data/blobs/blobs.ts'
-import { lastRehearsal, listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
+import { lastRehearsal, newestSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
@@ -313,7 +313,7 @@ async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
   const { intervalSecs, passphrase, workFactor } = config.backup
   const none = warning(
-    `there is no backup in ${destination} yet`,
+    `there is no backup of this server in ${destination} yet`,
     intervalSecs > 0
       ? 'run "holdfast backup", or wait for the first one'
       : 'run "holdfast backup", and set backup.interval_secs',
@@ -323,7 +323,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const archive = openArchive(destination, config)
   // Ignore snapshots from the future, named while the clock was wrong: they would count as the newest for years.
   const latest = snapshotName(new Date(now()))
-  const newest = (await listSnapshots(archive)).findLast((snapshot) => snapshot <= latest)
+  const { own: newest } = await newestSnapshots(archive, config, latest)
   if (newest === undefined) return none
   await sealOf(archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, new Date(now()))
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))

@@ -5,7 +5,7 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
-import { listSnapshots, openArchive, partsOf, unsealOf } from '../backup/backup.ts'
+import { newestSnapshots, openArchive, partsOf, unsealOf } from '../backup/backup.ts'
 
 export interface BackupSources extends AsyncDisposable {
   snapshot: string
@@ -23,7 +23,8 @@ export async function backupSources(
   if (destination === null) throw new OperatorError('backup.destination is not set')
   const archive = openArchive(destination, config)
   const parts = partsOf(archive, await unsealOf(archive, passphrase?.reveal() ?? null))
-  const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
+  const { own, any } = wanted === null ? await newestSnapshots(archive, config) : { own: wanted }
+  const snapshot = own ?? any
   if (snapshot === undefined) throw new OperatorError(`there is no backup in ${destination}`)
   const folder = await mkdtemp(join(config.dataDir, '.repair-'))
   const discard = () => rm(folder, { recursive: true, force: true })
