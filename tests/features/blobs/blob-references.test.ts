@@ -263,7 +263,9 @@ test('references of records in a space are written and deleted in turns', async 
   const many = Array.from({ length: 2000 }, (_, i) => `c${i}`)
   for (const cid of many) await upload(cid)
   const change = (rev: string, replaced: string[], added: AddedReference[]) =>
-    turnsOf((tx) => spaceBlobs.change(tx, { did, space, rev: rev as Tid, now: 100, replaced, added }))
+    turnsOf((tx) =>
+      spaceBlobs.change(tx, { did, space, rev: rev as Tid, now: 100, replaced, replacedReferences: 5000, added }),
+    )
   const record = `test.forum.note/${'r'.repeat(400)}`
   const all = many.map((cid) => to(cid, record))
   // Three for the blobs and, of 256 KiB each, some for the references.

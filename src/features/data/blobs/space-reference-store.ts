@@ -51,30 +51,38 @@ export async function replaceSpaceReferences(
   records: readonly string[],
   references: readonly SpaceReferenceRow[],
 ): Promise<void> {
-  for (const piece of inPieces(records)) await deleteSpaceReferences(tx, did, space, piece)
+  for (const piece of inPieces(records)) await deleteSpaceReferences(tx, did, space, piece, Infinity)
   for (const [rev, some] of Map.groupBy(references, (one) => one.rev))
     await insertSpaceReferences(tx, { did, space, rev }, some)
 }
 
-/** Delete the references of the records. Returns those deleted. */
+/** Delete the references of the records, which have `atMost` of them. Returns those deleted. */
 export async function deleteSpaceReferences(
   tx: Tx,
   did: Did,
   space: SpaceUri,
   records: readonly string[],
+  atMost: number,
 ): Promise<ReferenceRow[]> {
   if (records.length === 0) return []
+  const ordered = records.toSorted()
   const longest = records.reduce((most, record) => (record.length > most.length ? record : most))
   const rows = Math.ceil(BYTES_PER_TURN / referenceBytes([{ record: longest, cid: '' }], did + space))
-  const own = sql`did = ${did} AND space = ${space}`
-  const some = sql`(SELECT cid, record FROM space_blob_reference WHERE ${own} AND record IN ${sqlList(records)} LIMIT ${rows})`
   const deleted: ReferenceRow[] = []
-  for (;;) {
-    const piece = await tx.all<ReferenceRow>(
-      sql`DELETE FROM space_blob_reference WHERE ${own} AND (cid, record) IN ${some} RETURNING record, cid`,
-    )
-    deleted.push(...piece)
-    if (piece.length < rows) return deleted
+  // Piece by piece in the order of their names: PostgreSQL would make a list of their keys again for each row.
+  for (let left = ordered; ;) {
+    const isOwn = sql`did = ${did} AND space = ${space} AND record IN ${sqlList(left)}`
+    const last =
+      atMost - deleted.length <= rows
+        ? null
+        : await tx.get<ReferenceRow>(sql`
+            SELECT record, cid FROM space_blob_reference WHERE ${isOwn}
+            ORDER BY record, cid LIMIT 1 OFFSET ${rows - 1}`)
+    const upTo = last === null ? sql`1 = 1` : sql`(record, cid) <= (${last.record}, ${last.cid})`
+    const piece = sql`DELETE FROM space_blob_reference WHERE ${isOwn} AND ${upTo} RETURNING record, cid`
+    deleted.push(...(await tx.all<ReferenceRow>(piece)))
+    if (last === null) return deleted
+    left = left.slice(left.indexOf(last.record))
     await tx.turn()
   }
 }

@@ -16,6 +16,8 @@ export interface SpaceBlobChanges {
   now: Millis
   /** Records that the write updates or deletes, as `collection/rkey`. */
   replaced: readonly string[]
+  /** How many references these have at most. */
+  replacedReferences: number
   /** References of records that it creates or updates. */
   added: readonly AddedReference[]
 }
@@ -25,9 +27,9 @@ export interface SpaceBlobChanges {
  */
 export async function applySpaceBlobChanges(
   tx: Tx,
-  { did, space, rev, now, replaced, added }: SpaceBlobChanges,
+  { did, space, rev, now, replaced, replacedReferences, added }: SpaceBlobChanges,
 ): Promise<void> {
-  const dropped = await deleteSpaceReferences(tx, did, space, replaced)
+  const dropped = await deleteSpaceReferences(tx, did, space, replaced, replacedReferences)
   if (added.length > 0) {
     const cids = new Set(added.map(({ cid }) => cid))
     checkReferences(added, await findOwned(tx, did, [...cids]), dropped)

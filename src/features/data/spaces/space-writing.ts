@@ -190,7 +190,7 @@ async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepare
   const after = { rev, state, records: (before?.records ?? 0) + added }
   const id = before === null ? await insertSpaceRepo(tx, did, space, after) : before.id
   if (before !== null) await updateSpaceRepo(tx, before, after)
-  await store(ctx, tx, { did, space, id, rev, prevRev: before?.rev ?? '', prepared, changes, known })
+  await store(ctx, tx, { did, space, id, rev, prevRev: before?.rev ?? '', prepared, changes, known, references })
 }
 
 /** Changes the state of a set. The elements of what is replaced are made here, in turns with requests that read. */
@@ -266,12 +266,14 @@ interface Stored {
   prepared: readonly Prepared[]
   changes: readonly Change[]
   known: ReadonlyMap<string, RecordBefore>
+  /** How many references to blobs the records of the paths had; `MAX_DROPPED_REFERENCES` and one if they had more. */
+  references: number
 }
 
 async function store(
   ctx: Context,
   tx: Tx,
-  { did, space, id, rev, prevRev, prepared, changes, known }: Stored,
+  { did, space, id, rev, prevRev, prepared, changes, known, references }: Stored,
 ): Promise<void> {
   // Of a path that is written more than once, the last change counts.
   const last = new Map(changes.map(({ path, cid }) => [path, cid]))
@@ -295,6 +297,7 @@ async function store(
       rev,
       now: ctx.clock.now(),
       replaced: [...last.keys()].filter((path) => known.get(path)?.refers === true),
+      replacedReferences: references > MAX_DROPPED_REFERENCES ? Infinity : references,
       added: [...records].flatMap(([path, { blobs, isValidated }]) =>
         blobs.map(({ ref, mimeType, size }) => ({
           record: path,
