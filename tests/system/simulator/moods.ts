@@ -86,6 +86,23 @@ const departuresOnFile: Mood = { ...departures, faults: ['stop', 'stop', 'slowDi
 /** The machine that follows is told to take over again and again, while the other one is out of reach. */
 const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
 
+/** A backup that is behind by a moment, and machines that take over without what was not sent. */
+const behind: Mood = {
+  name: 'behind',
+  faults: [
+    'promote',
+    'promote',
+    'crash',
+    'powerCut',
+    'stop',
+    'freeze',
+    'cutOff',
+    'slowBucket',
+    'lyingBucket',
+    'bucketDown',
+  ],
+}
+
 /** By what is left of a seed divided by 16: on PostgreSQL, and on SQLite. */
 const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
   2: [departures, departuresOnFile],
@@ -102,6 +119,8 @@ export interface Kind {
   onFile?: boolean
   /** The second one follows the first, by a bucket that has the continuous backup. */
   isPair?: boolean
+  /** It has what the first one had sent. Only an operator has it take over. */
+  isAsync?: boolean
   mood?: Mood
 }
 
@@ -116,12 +135,14 @@ export const kindNames: readonly string[] = [
   absences.name,
   renames.name,
   takeovers.name,
+  behind.name,
   ...moods.map(({ name }) => name),
 ]
 
 export function kindOf(seed: number): Kind {
   // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
   if (seed % 160 === 119) return { ...PAIR, name: takeovers.name, mood: takeovers }
+  if (seed % 160 === 39) return { ...PAIR, name: behind.name, isAsync: true, mood: behind }
   if (seed % 20 === 19) return PAIR
   const isOnFile = seed % 5 === 4
   const mood = rareMoods[seed % 16]?.[isOnFile ? 1 : 0]

@@ -11,7 +11,7 @@ import type { Config } from '../../../src/platform/configuration/config.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { SimulatedBucket } from './bucket.ts'
-import type { Actor } from './timeline.ts'
+import { EPOCH_MILLIS, type Actor } from './timeline.ts'
 import type { Node, World } from './world.ts'
 
 /** Time for which the lease is valid. */
@@ -21,12 +21,12 @@ const RENEWALS = 3
 /** How far the copy may be behind at the end. */
 const UP_TO_DATE_MILLIS = 2000
 
-export const configOfPair = (name: string): ConfigOverrides => ({
+export const configOfPair = (name: string, isAsync: boolean): ConfigOverrides => ({
   node: { name },
   blobMirror: { endpoint: 'http://bucket.test', accessKeyId: 'key', secretAccessKey: new Secret('secret') },
   backup: {
     continuous: 's3://bucket/server',
-    continuousPromise: 'sync',
+    continuousPromise: isAsync ? 'async' : 'sync',
     continuousLagMs: 100,
     takeoverSecs: TAKEOVER_SECS,
   },
@@ -47,6 +47,8 @@ interface Lease {
 
 interface Segment {
   number: number
+  /** The content has all commits up to this instant of the machine's clock. */
+  at: number
   epoch: number
   /** Number of the one that follows, if it is not the next number. */
   next?: number
@@ -54,7 +56,7 @@ interface Segment {
 
 interface StoredSegment extends Segment {
   by: string
-  at: number
+  storedAt: number
 }
 
 export class Pair {
@@ -66,14 +68,25 @@ export class Pair {
   readonly #segments = new Map<string, StoredSegment[]>()
   /** The machine is gone for good. */
   lost: Node | null = null
+  /** What was acknowledged by then is at the bucket, as the machine that serves has said, or as a segment does. */
+  #keptThrough = -Infinity
+  /** The machine that took over last, or does. */
+  #fencedFor: string | null = null
 
-  constructor(readonly world: World) {
+  constructor(
+    readonly world: World,
+    readonly isAsync: boolean,
+  ) {
     this.bucket = new SimulatedBucket(world.timeline, world.timeline.happens(0.5))
     this.bucket.onStored = (key, bytes, before, by) => this.#stored(key, bytes, before, by)
     for (const name of ['node 1', 'node 2']) {
       rmSync(this.folderOf(name), { recursive: true, force: true })
       mkdirSync(this.folderOf(name))
     }
+  }
+
+  nameOf(name: string): string {
+    return `machine of ${name}${this.isAsync ? ', which is behind' : ''}`
   }
 
   folderOf(name: string): string {
@@ -98,10 +111,15 @@ export class Pair {
   /** A server has started. */
   began(node: Node): void {
     const { world } = this
+    // With `async`, a machine that was replaced meanwhile notices it once it serves.
+    if (this.isAsync && this.isFenced(node)) return
     this.serving = world.nodes.indexOf(node)
     const former = this.#terms.at(-1)?.node
     if (former !== node) this.#terms.push({ node, acknowledgedAt: Infinity })
-    if (former !== undefined && former !== node) this.#tellOne(node, former)
+    if (former !== undefined && former !== node) {
+      if (this.isAsync) world.watch.tookOver(this.#keptThrough)
+      this.#tellOne(node, former)
+    }
     world.watch.requireReceived()
   }
 
@@ -116,7 +134,7 @@ export class Pair {
   gaveUp({ name, startedAt }: Node, message: string): void {
     const [, number] = /segment-(\d+)\S* has another content/.exec(message) ?? []
     const isKnown = (segment: StoredSegment) =>
-      segment.number === Number(number) && segment.by === name && segment.at < startedAt
+      segment.number === Number(number) && segment.by === name && segment.storedAt < startedAt
     if (number !== undefined && [...this.#segments.values()].flat().some(isKnown))
       this.world.fail(`${name} makes another segment ${Number(number)} than it had stored before it started`)
   }
@@ -125,8 +143,29 @@ export class Pair {
     return this.world.nodes[this.serving] === node
   }
 
+  /** Returns whether a client may rely on what this machine acknowledges. One that was replaced may not know it yet. */
+  isReliable(node: Node): boolean {
+    if (!this.isAsync) return true
+    this.#noteKept()
+    return this.isServing(node)
+  }
+
+  /** A machine is replaced, and may not know it yet. */
+  isFenced({ name }: Node): boolean {
+    return this.#fencedFor !== null && this.#fencedFor !== name
+  }
+
+  /** The machine that serves says how old the oldest commit is that is not at the bucket. */
+  #noteKept(): void {
+    const { nodes, timeline } = this.world
+    const app = nodes[this.serving]!.app
+    if (app === null || this.#terms.length === 0) return
+    this.#keptThrough = Math.max(this.#keptThrough, timeline.now - continuousState(app.ctx)!.lagMillis)
+  }
+
   /** A client was told that a write was made, which it asked for at `begunAt`. */
   acknowledged(node: Node, begunAt: number): void {
+    if (this.isAsync) return
     const { world } = this
     const at = this.#terms.findLastIndex((term) => term.node === node)
     const later = this.#terms.slice(at + 1).find(({ acknowledgedAt }) => acknowledgedAt < begunAt)
@@ -157,7 +196,12 @@ export class Pair {
       // Numbers that a takeover leaves out are not of the chain.
       if (later.length > 0 && !later.some(({ next = 0 }) => segment.number < next))
         world.fail(`${by.name} continues the chain of epoch ${later[0]!.epoch} with a segment of epoch ${epoch}`)
-      stored.push({ ...segment, by: by.name, at: world.timeline.now })
+      // Who takes over has what the segments before say, of which others may be there already.
+      if (stored.length > 0 && stored.every((each) => each.epoch < epoch)) {
+        const had = stored.filter((each) => each.number < segment.number).map(({ at }) => at - EPOCH_MILLIS)
+        this.#keptThrough = Math.max(this.#keptThrough, ...had)
+      }
+      stored.push({ ...segment, by: by.name, storedAt: world.timeline.now })
       this.#segments.set(chain, stored)
     } else if (key.endsWith('/lease')) {
       const lease = leaseOf(bytes)
@@ -166,6 +210,7 @@ export class Pair {
       world.note('bucket', `has the lease of ${by.name}, of epoch ${lease.epoch}`)
       if (former !== null && lease.epoch <= former.epoch)
         world.fail(`${by.name} takes the lease of epoch ${former.epoch} back to epoch ${lease.epoch}`)
+      this.#fencedFor = by.name
     } else if (/\/base-/.test(key)) world.note('bucket', `has a base of ${by.name}`)
   }
 
@@ -179,7 +224,8 @@ export class Pair {
     const up = nodes.filter(({ isUp, app }) => isUp && app !== null)
     if (up.length !== 1) return `${up.length} machines serve`
     const { promise, lagMillis, fault } = continuousState(up[0]!.app!.ctx)!
-    if (promise !== 'sync' || lagMillis > 0) return `${up[0]!.name} does not keep its promise (${fault})`
+    if (promise !== (this.isAsync ? 'async' : 'sync') || lagMillis > 0)
+      return `${up[0]!.name} does not keep its promise (${fault})`
     const [other] = nodes.filter((node) => node !== up[0])
     if (other === this.lost) return null
     const state = this.#following.get(other!)?.state
@@ -190,11 +236,14 @@ export class Pair {
 
   /** The machine that serves is gone for good. */
   burn(): void {
-    const node = this.world.nodes[this.serving]!
+    const { world } = this
+    const node = world.nodes[this.serving]!
     this.lost = node
-    this.world.befallen.push('burn')
-    this.world.note('fate', `${node.name} burns`)
+    world.befallen.push('burn')
+    world.note('fate', `${node.name} burns`)
+    if (this.isAsync) this.#noteKept()
     node.kill()
+    if (this.isAsync) world.timeline.schedule(0, world.fate, () => world.note('fate', this.promote()))
   }
 
   /** An operator asks the machine that follows to take over. */

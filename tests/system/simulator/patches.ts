@@ -335,4 +335,31 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /leaves out/,
   },
+  'spent-numbers': {
+    what: 'who takes over under async numbers events from where its copy ends',
+    patches: [{ path: 'src/features/operations/backup/restoring.ts', find: 'await raiseSeq(tx, seq)', put: '' }],
+    found: /another event|in the future|after \d+ to the relay/,
+  },
+  'old-revisions': {
+    what: 'accounts that are announced again are not signed again',
+    patches: [
+      {
+        path: 'src/features/operations/backup/restoring.ts',
+        find: '[await resignHead(ctx, tx, did, key)]',
+        put: '[]',
+      },
+    ],
+    found: /sends the relay/,
+  },
+  'short-lag': {
+    what: 'with async, a commit that is in the spool counts as sent',
+    patches: [
+      {
+        path: 'src/features/operations/backup/continuous-sending.ts',
+        find: '[this.#spool.waiting[0]?.since, this.#unsealed[0],',
+        put: '[this.#unsealed[0],',
+      },
+    ],
+    found: /was told|not there/,
+  },
 }

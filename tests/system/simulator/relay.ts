@@ -4,15 +4,34 @@ import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
 import { actorNamed, Queue, type Actor } from './timeline.ts'
 import type { Node, World } from './world.ts'
 
+interface Body {
+  seq: number
+  /** Of a commit. */
+  repo?: string
+  /** Of everything else. */
+  did?: string
+  rev: string
+  since?: string | null
+  error?: string
+  message?: string
+}
+
 export class Relay {
   readonly actor: Actor = actorNamed('relay')
   cursor = 0
   #isConnected = false
+  /** The newest revision of each repository. */
+  readonly #revs = new Map<string, string>()
 
   constructor(readonly world: World) {}
 
   get hasAll(): boolean {
     return this.cursor >= this.world.watch.newest
+  }
+
+  /** The newest revision that it has of a repository. */
+  revOf(did: string): string | undefined {
+    return this.#revs.get(did)
   }
 
   start(): void {
@@ -84,6 +103,8 @@ export class Relay {
   /** If no node lives that has sent an event which the database has lost, nobody knows of it but the relay. */
   #isAhead(node: Node): void {
     const { world } = this
+    // It follows the machine that serves, and meets another one that does not know yet that it was replaced.
+    if (world.pair?.isFenced(node) === true) return
     if (!world.befallen.includes('failover'))
       world.fail(`${node.name} tells the relay that event ${this.cursor}, which it has, is in the future`)
     world.note('relay', `has event ${this.cursor}, which is lost, and begins anew`)
@@ -94,7 +115,7 @@ export class Relay {
     const { world } = this
     const { value, rest } = decodeFirst(frame)
     const { op, t } = value as { op: number; t?: string }
-    const body = decode(rest) as { seq: number; error?: string; message?: string }
+    const body = decode(rest) as unknown as Body
     if (op === -1) {
       if (body.error === 'FutureCursor') this.#isAhead(node)
       return
@@ -102,7 +123,23 @@ export class Relay {
     if (t === '#info') return
     if (body.seq <= this.cursor)
       return world.fail(`${node.name} sends event ${body.seq} after ${this.cursor} to the relay`)
-    world.watch.received(body.seq, this.cursor, frame, node.name)
+    world.watch.received(body.seq, this.cursor, frame, node)
     this.cursor = body.seq
+    if ((t === '#commit' || t === '#sync') && world.pair?.isFenced(node) !== true) this.#requireNewer(node, t, body)
+  }
+
+  /** Relays drop a commit that is older than what they have, and mistrust one that follows something else. */
+  #requireNewer(node: Node, type: string, { repo, did = repo!, rev, since }: Body): void {
+    const { world } = this
+    const before = this.#revs.get(did)
+    if (before !== undefined && rev <= before) {
+      // The database has lost that the commit had a number before.
+      if (type === '#commit' && world.befallen.includes('failover')) return
+      if (rev < before || type === '#commit')
+        world.fail(`${node.name} sends the relay revision ${rev} of ${did} after ${before}`)
+    }
+    if (before !== undefined && type === '#commit' && since !== before)
+      world.fail(`${node.name} sends the relay a commit of ${did} that follows ${since}, and not ${before}`)
+    this.#revs.set(did, rev)
   }
 }

@@ -336,7 +336,7 @@ export class Watch {
 
   /** The database lacks what was committed since then, and the nodes have to notice. */
   failedOver(since: number): void {
-    const { world, ledger } = this
+    const { world } = this
     const rows = world.rows<{ id: number } & Record<string, unknown>>('SELECT * FROM unnumbered_event')
     this.#unnumbered.clear()
     for (const row of rows) this.#unnumbered.set(row.id, unnumberedOf(row.id, row))
@@ -357,10 +357,25 @@ export class Watch {
     this.head = head
     this.newest = Math.max(this.#start, ...this.#log.keys())
     this.#failovers++
-    ledger.forgetPromises(since)
+    this.#forgetPromises(since)
+  }
+
+  #forgetPromises(since: number): void {
+    this.ledger.forgetPromises(since)
     this.#expected.length = 0
     this.#acknowledged.length = 0
     this.#handles.clear()
+  }
+
+  /** A machine has taken over with what the former one had sent by then. It numbers events above all that are spent. */
+  tookOver(since: number): void {
+    this.#failovers++
+    this.#forgetPromises(since)
+    for (const [seq, event] of this.#log)
+      if (this.world.rows('SELECT 1 FROM repo_seq WHERE seq = ?1', seq).length === 0) {
+        this.#log.delete(seq)
+        this.#lost.set(seq, event)
+      }
   }
 
   #headInDatabase(): number {
@@ -373,20 +388,31 @@ export class Watch {
   }
 
   /** The relay has received an event, and the one before it was this one. */
-  received(seq: number, before: number, frame: Uint8Array, node: string): void {
+  received(seq: number, before: number, frame: Uint8Array, node: Node): void {
     const { world } = this
+    if (world.pair?.isAsync === true && !world.pair.isServing(node)) return this.#receivedLost(seq, frame, node)
     if (world.disk !== null) this.#look(seq)
     const known = this.#log.get(seq) ?? this.#lost.get(seq)
     if (known !== undefined) this.#log.set(seq, known)
     this.#received.add(seq)
-    if (known === undefined) return world.fail(`${node} sends the relay event ${seq}, which is not in the log`)
+    if (known === undefined) return world.fail(`${node.name} sends the relay event ${seq}, which is not in the log`)
     if (known.digest !== shortDigest(frame))
-      return world.fail(`${node} sends the relay another event ${seq} than the one in the log`)
+      return world.fail(`${node.name} sends the relay another event ${seq} than the one in the log`)
     if (seq === before + 1) return
     // The gap after a failover is far wider than the log is long.
     for (const [missed, event] of this.#log)
-      if (missed > before && missed < seq && !this.#isGone(event.did))
-        return world.fail(`${node} sends the relay event ${seq} after ${before}, and leaves out ${missed}`)
+      if (missed > before && missed < seq && !this.#lost.has(missed) && !this.#isGone(event.did))
+        return world.fail(`${node.name} sends the relay event ${seq} after ${before}, and leaves out ${missed}`)
+  }
+
+  /** A machine that was replaced has sent the relay an event, before it noticed. */
+  #receivedLost(seq: number, frame: Uint8Array, { name }: Node): void {
+    const digest = shortDigest(frame)
+    const known = this.#log.get(seq) ?? this.#lost.get(seq)
+    if (known !== undefined && known.digest !== digest)
+      this.world.fail(`${name}, which was replaced, sends the relay another event ${seq} than the one in the log`)
+    this.#received.add(seq)
+    if (known === undefined) this.#lost.set(seq, { did: '', digest })
   }
 
   /** Take the log of a server on SQLite from its file, through an event. */
@@ -397,7 +423,9 @@ export class Watch {
       seq,
     )) {
       const digest = shortDigest(row.frame)
-      if (row.seq !== this.#seen + 1) this.world.fail(`the log has event ${row.seq} after ${this.#seen}`)
+      if (row.seq !== this.#seen + 1 && this.#failovers === 0)
+        this.world.fail(`the log has event ${row.seq} after ${this.#seen}`)
+      if (this.#lost.has(row.seq)) this.world.fail(`the log has another event ${row.seq} than the one that was lost`)
       this.#seen = row.seq
       this.#log.set(row.seq, { did: row.did, digest })
     }
@@ -408,6 +436,7 @@ export class Watch {
     this.#seen = Math.min(this.#seen, this.#headInDatabase())
     for (const seq of this.#received) {
       const [row] = this.world.rows<{ frame: Uint8Array }>('SELECT frame FROM repo_seq WHERE seq = ?1', seq)
+      if (row === undefined && this.#lost.has(seq)) continue
       if (row === undefined || shortDigest(row.frame) !== this.#log.get(seq)?.digest)
         this.world.fail(`the relay has event ${seq}, which the log does not have any more`)
     }
@@ -422,7 +451,7 @@ export class Watch {
       event_type: string
       frame: Uint8Array
     }>('SELECT seq, event_type, frame FROM repo_seq WHERE seq > ?1 ORDER BY seq', before)) {
-      if (seq !== before + 1) this.world.fail(`the log has event ${seq} after ${before}`)
+      if (seq !== before + 1 && this.#failovers === 0) this.world.fail(`the log has event ${seq} after ${before}`)
       before = seq
       this.numbered++
       this.#chain(seq, type, frame)
@@ -516,6 +545,10 @@ export class Watch {
       // What a failover has changed for an account that is not active is announced once it is.
       if (this.#chains.get(did)!.rev !== repo!.rev && !this.#inactive.has(did))
         world.fail(`the head of ${name} is ${repo!.rev}, and its last event ${this.#chains.get(did)!.rev}`)
+      // After a failover, nodes announce what they notice.
+      const known = world.befallen.includes('failover') ? undefined : world.relay.revOf(did)
+      if (known !== undefined && known !== repo!.rev && !this.#inactive.has(did))
+        world.fail(`the head of ${name} is ${repo!.rev}, and that of the relay ${known}`)
       const texts = new Map(records.map(({ path, value }) => [path, String((decode(value) as { text: string }).text)]))
       found.set(did, texts)
       const seen = new Set<string>()

@@ -352,7 +352,7 @@ export class World {
       { length: options.onFile ? options.nodes : 0 },
       (_, i) => new Disk(join(ground.dir, `disk${i}`), this.timeline, i === 0 ? (ground.file?.bytes ?? null) : null),
     )
-    this.pair = options.isPair ? new Pair(this) : null
+    this.pair = options.isPair ? new Pair(this, options.isAsync ?? false) : null
     held.timeline = this.timeline
     held.diskInUse = () => this.#diskInUse!
     held.bucket = this.pair?.bucket ?? null
@@ -438,7 +438,7 @@ export class World {
 
   configOf(node: Node) {
     const { pair } = this
-    const name = pair !== null ? `machine of ${node.name}` : this.disk === null ? node.name : 'node on SQLite'
+    const name = pair !== null ? pair.nameOf(node.name) : this.disk === null ? node.name : 'node on SQLite'
     const databaseUrl = this.diskOf(node)?.path ?? 'postgres://simulated@localhost/simulated'
     const known = this.ground.configs.get(name)
     if (known !== undefined) return { ...known, databaseUrl }
@@ -449,7 +449,7 @@ export class World {
         publicUrl: URL_OF_SERVICE,
       },
       {
-        ...(pair !== null && configOfPair(node.name)),
+        ...(pair !== null && configOfPair(node.name, pair.isAsync)),
         signingKeyMasterKey: MASTER_KEY,
         database: { afterFailover: 'continue' },
         databaseUrl,
@@ -547,7 +547,10 @@ export class World {
     this.note('fate', 'no more faults')
     heal()
     this.isEnding = true
-    if (pair !== null && timeline.happens(BURN_SHARE)) pair.burn()
+    const isBurning = pair !== null && timeline.happens(BURN_SHARE)
+    // With a backup that is behind, what is promised then is everything.
+    if (isBurning && pair.isAsync) this.#until(() => pair.isAtRest, REST_MILLIS)
+    if (isBurning) pair.burn()
     timeline.schedule(TAKEN_OVER_MILLIS, this.fate, () => this.watch.requireTakenOver())
     const isAtRest = () =>
       (pair?.isAtRest ?? nodes.every(({ app, actor }) => app !== null && !actor.isDead)) &&

@@ -249,7 +249,7 @@ export class ContinuousSending implements CommitGate {
     const since = [this.#spool.waiting[0]?.since, this.#unsealed[0], this.#openSince, this.#baselessSince].filter(
       (each) => each !== undefined && each !== null,
     )
-    const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.round(this.ctx.clock.monotonic() - Math.min(...since)))
+    const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.ceil(this.ctx.clock.monotonic() - Math.min(...since)))
     const promise = this.#isPromised ? 'sync' : 'async'
     return {
       promise,
