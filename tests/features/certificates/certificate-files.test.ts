@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import WebSocket from 'ws'
 import { serverCertificate, serverKey, testAuthority, untimely } from '../../support/certificates.ts'
+import { selfSigned } from '../../support/self-signed.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, raw, request } from '../../support/clients/http.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
@@ -91,8 +92,8 @@ function handshake(servername: string, secure = pds.secure): Promise<TLSSocket> 
   return promise
 }
 
-async function servedTo(servername: string): Promise<string> {
-  const socket = await handshake(servername)
+async function servedTo(servername: string, secure = pds.secure): Promise<string> {
+  const socket = await handshake(servername, secure)
   const { serialNumber } = socket.getPeerCertificate()
   socket.destroy()
   return serialNumber
@@ -191,7 +192,7 @@ test('replaced files are served to new connections, and open ones continue', asy
   const bob = await createAccount(pds, 'bob')
   const { socket, received } = await openFirehose()
   folder.place('certificate.pem', untimely.notYetValid)
-  await until(() => pds.log.some(({ message }) => message.startsWith('keeping the previous certificates')))
+  await until(() => pds.log.some(({ message }) => message.startsWith('keeping the previous certificate')))
   expect(await servedTo('localhost')).toBe(serialOf(serverCertificate))
   folder.place('key.pem', untimely.key)
   await until(async () => (await servedTo('localhost')) === serialOf(untimely.notYetValid))
@@ -235,6 +236,26 @@ test('expired and missing files are not served', async () => {
   const isOther = (served: string | null) => served !== null && served !== serialOf(serverCertificate)
   await until(async () => isOther(await servedTo('localhost').catch(() => null)))
   expect(await servedTo('localhost')).not.toBe(serialOf(untimely.expired))
+})
+
+test('one that has expired keeps no other from being served, nor from being renewed', async () => {
+  using own = new Folder()
+  using other = new Folder()
+  other.place('certificate.pem', untimely.expired)
+  other.place('key.pem', untimely.key)
+  await using at = await encrypting({
+    certificateFiles: [own.certificateFile, other.certificateFile],
+    keyFiles: [own.keyFile, other.keyFile],
+  })
+  const fault = `${other.certificateFile} has expired: renew the certificate`
+  expect(at.log).toContainEqual(expect.objectContaining({ message: 'not serving a certificate', reason: fault }))
+  const told = await request(`${at.url}/v1/admin/certificates`, { headers: bearer(ADMIN_TOKEN) })
+  expect(told.body).toMatchObject({ served: 1, faults: [{ names: other.certificateFile, text: fault }] })
+  expect(await servedTo('localhost', at.secure)).toBe(serialOf(serverCertificate))
+  const renewed = await selfSigned(Date.now() - 1000, Date.now() + 90 * 86_400_000)
+  own.place('key.pem', renewed.key)
+  own.place('certificate.pem', renewed.cert)
+  await until(async () => (await servedTo('localhost', at.secure).catch(() => '')) === serialOf(renewed.cert))
 })
 
 test('files that cannot even be looked at end nothing', async () => {

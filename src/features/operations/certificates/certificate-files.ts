@@ -4,42 +4,83 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
-import type { Context } from '../../../platform/context.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { certificatesOf, readWholeCertificate, type Certificate } from '../../../platform/network/certificate-shelf.ts'
 
 const LOOK_MILLIS = 1000
 /** Longer files are refused unread. */
 const MAX_FILE_BYTES = 256 * 1024
 
-/** Serve what is in the files. Throws `OperatorError` if one of them cannot be served. */
-export const serveFiles = (ctx: Context): void => certificatesOf(ctx).serve(readAll(ctx))
+interface State {
+  /** What is served of each file in `tls.certificate_files`; null if nothing can be. */
+  held: readonly (Certificate | null)[]
+  faults: readonly FileFault[]
+}
+
+/** A file cannot be served as it is now. */
+export interface FileFault {
+  path: string
+  text: string
+}
+
+const stateOf = perContext((): State => ({ held: [], faults: [] }))
+
+export const fileFaults = (ctx: Context): readonly FileFault[] => stateOf(ctx).faults
+
+/**
+ * Serve what is in the files. Throws `OperatorError` if one of them cannot be served, unless it has expired and another
+ * one has not.
+ */
+export function serveFiles(ctx: Context): void {
+  const found = readAll(ctx)
+  const faults = found.filter((each) => each instanceof OperatorError)
+  const wrong = faults.find((fault) => faults.length === found.length || !(fault instanceof Expired))
+  if (wrong !== undefined) throw wrong
+  for (const { message } of faults) ctx.log.warn('not serving a certificate', { reason: message })
+  serve(
+    ctx,
+    found.map((each) => (each instanceof OperatorError ? null : each)),
+  )
+}
+
+function serve(ctx: Context, certificates: readonly (Certificate | null)[]): void {
+  stateOf(ctx).held = certificates
+  certificatesOf(ctx).serve(certificates.filter((each) => each !== null))
+}
 
 /** Serve files that have changed. What cannot be served is logged once, and tried again after the next change. */
 export function watchFiles(ctx: Context): () => void {
-  const { log, config } = ctx
-  let seen = stateOf(config.tls)
+  const { tls } = ctx.config
+  let seen = stampOf(tls)
   const timer = setInterval(() => {
-    const now = stateOf(config.tls)
+    const now = stampOf(tls)
     if (now === seen) return
     seen = now
-    try {
-      serveFiles(ctx)
-    } catch (error) {
-      if (!(error instanceof OperatorError)) throw error
-      log.warn('keeping the previous certificates: the new ones cannot be served', { reason: error.message })
-    }
+    serveChanged(ctx)
   }, LOOK_MILLIS)
   timer.unref()
   return () => clearInterval(timer)
 }
 
+/** A certificate stays while its new file cannot be served; the others are renewed nevertheless. */
+function serveChanged(ctx: Context): void {
+  const { held } = stateOf(ctx)
+  const next = readAll(ctx).map((each, index) => {
+    if (!(each instanceof OperatorError)) return each
+    const reason = each.message
+    ctx.log.warn('keeping the previous certificate: the new one cannot be served', { reason })
+    return held[index] ?? null
+  })
+  if (next.some((each, index) => each?.chain !== held[index]?.chain || each?.key !== held[index]?.key)) serve(ctx, next)
+}
+
 type Files = Context['config']['tls']
 
 /** Changes with each file. One that is missing, or that this user may not look at, is part of the state. */
-const stateOf = ({ certificateFiles, keyFiles }: Files): string =>
-  [...certificateFiles, ...keyFiles].map(stateOfFile).join(' ')
+const stampOf = ({ certificateFiles, keyFiles }: Files): string =>
+  [...certificateFiles, ...keyFiles].map(stampOfFile).join(' ')
 
-function stateOfFile(path: string): string {
+function stampOfFile(path: string): string {
   try {
     const { dev, ino, size, mtimeMs } = statSync(path)
     return `${dev}:${ino}:${size}:${mtimeMs}`
@@ -48,13 +89,30 @@ function stateOfFile(path: string): string {
   }
 }
 
-function readAll({ config, clock }: Context): Certificate[] {
+class Expired extends OperatorError {}
+
+/** Returns each certificate, or why it cannot be served, which is noted too. */
+function readAll(ctx: Context): (Certificate | OperatorError)[] {
+  const { certificateFiles } = ctx.config.tls
+  const found = readFiles(ctx)
+  stateOf(ctx).faults = found.flatMap((each, index) =>
+    each instanceof OperatorError ? [{ path: certificateFiles[index]!, text: each.message }] : [],
+  )
+  return found
+}
+
+function readFiles({ config, clock }: Context): (Certificate | OperatorError)[] {
   const { certificateFiles, keyFiles } = config.tls
   return certificateFiles.map((path, index) => {
-    const found = readWholeCertificate(read(path), read(keyFiles[index]!))
-    if ('fault' in found) throw new OperatorError(`${path} ${found.fault}: set tls.certificate_files and tls.key_files`)
-    if (found.notAfter <= clock.now()) throw new OperatorError(`${path} has expired: renew the certificate`)
-    return found
+    try {
+      const found = readWholeCertificate(read(path), read(keyFiles[index]!))
+      if ('fault' in found)
+        return new OperatorError(`${path} ${found.fault}: set tls.certificate_files and tls.key_files`)
+      return found.notAfter <= clock.now() ? new Expired(`${path} has expired: renew the certificate`) : found
+    } catch (error) {
+      if (error instanceof OperatorError) return error
+      throw error
+    }
   })
 }
 

@@ -5,6 +5,7 @@ import type { Context } from '../../../platform/context.ts'
 import { certificatesOf, type Certificate } from '../../../platform/network/certificate-shelf.ts'
 import { wireTime, wireTimeOrNull, type Millis } from '../../../protocol/identifiers.ts'
 import { operator } from '../operators/operators.ts'
+import { fileFaults } from './certificate-files.ts'
 import { countOrders, listOrders, listRenewals } from './certificate-store.ts'
 import { standingCertificates } from './wanted-certificates.ts'
 
@@ -20,8 +21,8 @@ export interface CertificateFault {
 }
 
 /**
- * Returns served certificates near their end, and the certificates of the service itself that are missing, each with
- * the reason if it is known. At most 100.
+ * Returns files that cannot be served, served certificates near their end, and the certificates of the service itself
+ * that are missing, each with the reason if it is known. At most 100.
  */
 export async function certificateFaults(ctx: Context): Promise<CertificateFault[]> {
   const { clock, config, db } = ctx
@@ -37,6 +38,7 @@ export async function certificateFaults(ctx: Context): Promise<CertificateFault[
   }
   const ending = certificatesOf(ctx).served.filter((certificate) => isNearEnd(certificate, now))
   const told = [
+    ...fileFaults(ctx).map(({ path, text }) => ({ names: path, text })),
     ...missing.map((names) => ({ names, text: `there is no certificate for ${names}` })),
     ...ending.map(({ names, notAfter }) => ({ names: names.join(' '), text: endOf(names.join(' '), notAfter, now) })),
   ]
