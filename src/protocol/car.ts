@@ -127,6 +127,14 @@ export function sectionOf(block: Block): Uint8Array {
   return section
 }
 
+/** Returns what stands before a block of some length in archives. */
+export function sectionHead(cid: Cid, blockBytes: number): Uint8Array {
+  const length = CID_BYTES_LENGTH + blockBytes
+  const head = new Uint8Array(varintLength(length) + CID_BYTES_LENGTH)
+  head.set(cid.bytes, writeVarint(head, 0, length))
+  return head
+}
+
 function writeSection(target: Uint8Array, start: number, block: Block): number {
   const at = writeVarint(target, start, CID_BYTES_LENGTH + block.bytes.length)
   target.set(block.cid.bytes, at)

@@ -4,7 +4,7 @@
  *
  * Source: atproto proposal 0016, "Repository export"; IPLD "CARv1" and "DAG-CBOR" (order of map keys).
  */
-import { writeCar, type Block } from './car.ts'
+import { sectionHead, writeCar, type Block } from './car.ts'
 import { encode, encodeSequence, mapHead, type DataObject } from './cbor.ts'
 import { cidOfCbor, cidOfCborDigest, type Cid } from './cid.ts'
 import type { SpaceCommit } from './space-commit.ts'
@@ -42,20 +42,22 @@ export class SpaceIndex {
     }
   }
 
-  /** The index as a block. Calls `pause` after each piece of it. */
-  async block(pause: () => Promise<unknown>): Promise<Block> {
+  /** The index as a block, in pieces: of 100,000 records with long paths, it has 90 MB. */
+  *pieces(): Generator<Uint8Array> {
+    yield mapHead(this.#size)
+    for (const page of this.#inOrder()) yield encodeSequence(page.flat())
+  }
+
+  /** The CID and the length of that block. Calls `pause` after each piece of it. */
+  async named(pause: () => Promise<unknown>): Promise<{ cid: Cid; bytes: number }> {
     const hasher = new Bun.CryptoHasher('sha256')
-    const pieces: Uint8Array[] = []
-    const add = (piece: Uint8Array) => {
+    let bytes = 0
+    for (const piece of this.pieces()) {
       hasher.update(piece)
-      pieces.push(piece)
-    }
-    add(mapHead(this.#size))
-    for (const page of this.#inOrder()) {
-      add(encodeSequence(page.flat()))
+      bytes += piece.length
       await pause()
     }
-    return { cid: cidOfCborDigest(hasher.digest()), bytes: Buffer.concat(pieces) }
+    return { cid: cidOfCborDigest(hasher.digest()), bytes }
   }
 }
 
@@ -67,7 +69,7 @@ export type RecordBlocks = (paths: readonly string[]) => AsyncIterable<readonly 
  * the order of the index. If two paths have the same record, its block is there twice. Without `records`, the archive
  * ends after its roots.
  *
- * The index is in memory as a whole, because a root names it: 50 bytes for a record, and its path.
+ * The entries of the index are in memory, because a root names it. They are encoded twice, for its CID and to be sent.
  */
 export async function* spaceArchive(
   commit: SpaceCommit,
@@ -76,13 +78,16 @@ export async function* spaceArchive(
   pause: () => Promise<unknown>,
 ): AsyncGenerator<Uint8Array> {
   const first = encode({ ...commit } as unknown as DataObject)
-  const roots = [{ cid: cidOfCbor(first), bytes: first }, await index.block(pause)]
-  async function* pages() {
-    yield roots
+  const signed = { cid: cidOfCbor(first), bytes: first }
+  const named = await index.named(pause)
+  async function* pages(): AsyncGenerator<Uint8Array | readonly Block[]> {
+    yield [signed]
+    yield sectionHead(named.cid, named.bytes)
+    for (const piece of index.pieces()) {
+      yield piece
+      await pause()
+    }
     if (records !== null) for (const paths of index.pages()) yield* records(paths)
   }
-  yield* writeCar(
-    roots.map(({ cid }) => cid),
-    pages(),
-  )
+  yield* writeCar([signed.cid, named.cid], pages())
 }
