@@ -1,7 +1,17 @@
 /** A folder that cannot move in, or only a part of it: what is said, and what a later run does. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
@@ -164,7 +174,8 @@ test('a folder is refused in a container that does not see who uses it', async (
   }
 })
 
-test('a server that was killed has left a log: what is in it comes along', async () => {
+/** Leave a log beside the database of accounts, as a server that is killed does. */
+async function leaveLog(): Promise<void> {
   const script = `const { Database } = require('bun:sqlite'); const db = new Database(process.argv[1]); db.run('PRAGMA journal_mode = WAL');
     db.run("UPDATE actor SET handle = 'logged.test' WHERE handle = 'rosa.test'"); console.log('written'); setInterval(() => {}, 1000)`
   const user = Bun.spawn([process.execPath, '-e', script, join(folder, 'account.sqlite')], { stdout: 'pipe' })
@@ -172,9 +183,31 @@ test('a server that was killed has left a log: what is in it comes along', async
   user.kill('SIGKILL')
   await user.exited
   expect(existsSync(join(folder, 'account.sqlite-wal'))).toBe(true)
+}
+
+test('a server that was killed has left a log: what is in it comes along', async () => {
+  await leaveLog()
   if (!seesAllProcesses)
     return expect(await move()).toEqual([1, expect.stringContaining('If it was killed, start it and stop it once')])
   expect((await move())[0]).toBe(0)
+  expect(await arrived()).toEqual(['anna.test', 'logged.test', 'otto.test'])
+})
+
+test('a database that is copied to be read leaves no file, even while the command runs', async () => {
+  await leaveLog()
+  rmSync(join(folder, 'account.sqlite-shm'))
+  chmodSync(join(folder, 'account.sqlite'), 0o400)
+  const copies = () => readdirSync(tmpdir()).filter((name) => name.startsWith('holdfast-reading-'))
+  const before = copies()
+  const lines: string[] = []
+  const terminal = quietTerminal(env(), lines)
+  const seen: string[] = []
+  const out = (text: string) => {
+    seen.push(...copies().filter((name) => !before.includes(name)))
+    lines.push(text)
+  }
+  expect(await runCommand({ ...terminal, out }, ['import-reference', folder, '--dev'])).toBe(0)
+  expect(seen).toEqual([])
   expect(await arrived()).toEqual(['anna.test', 'logged.test', 'otto.test'])
 })
 

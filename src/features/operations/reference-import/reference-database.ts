@@ -5,7 +5,7 @@
  * log, into a private folder and read there, because reading a log in place would create or change files.
  */
 import { Database as Connection, constants } from 'bun:sqlite'
-import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -43,16 +43,38 @@ export function openReferenceDatabase(path: string, schema: ReferenceSchema): Re
 const inPlace = (path: string): Connection =>
   new Connection(`${pathToFileURL(path)}?immutable=1`, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI)
 
+/**
+ * The files of the copy are deleted once it is open: they hold what is secret of all accounts, and nothing would delete
+ * them if the command were killed.
+ */
 function openCopy(path: string): ReferenceDatabase {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-reading-'))
   const copy = join(folder, 'database')
   const drop = () => rmSync(folder, { recursive: true, force: true })
   try {
-    for (const suffix of ['', ...journals]) if (existsSync(path + suffix)) copyFileSync(path + suffix, copy + suffix)
-    return new ReferenceDatabase(path, new Connection(copy, { readwrite: true }), drop)
+    for (const suffix of ['', ...journals].filter((each) => existsSync(path + each))) {
+      copyFileSync(path + suffix, copy + suffix)
+      chmodSync(copy + suffix, 0o600)
+    }
+    foldLog(path, copy)
+    const database = new ReferenceDatabase(path, inPlace(copy), canDeleteOpen ? undefined : drop)
+    if (canDeleteOpen) drop()
+    return database
   } catch (error) {
     drop()
     throw error
+  }
+}
+
+const canDeleteOpen = process.platform !== 'win32'
+
+/** Bring what is in the log into the database itself, which is all that is read afterwards. */
+function foldLog(path: string, copy: string): void {
+  const database = new ReferenceDatabase(path, new Connection(copy, { readwrite: true }))
+  try {
+    database.get('PRAGMA journal_mode = DELETE')
+  } finally {
+    database.close()
   }
 }
 
