@@ -423,13 +423,13 @@ export function pieceOf<Row extends { value: Uint8Array | null }>(
   return { rows: read as (Row & { value: Uint8Array })[], isEnd: left < 0 && rows.length < limit }
 }
 
-/**
- * The first values of `key` in a query that has `bytes` beside it: those with fewer bytes before them. For deletions,
- * which read every page of a value.
- */
-export const firstBytes = (key: Sql, query: Sql, maxBytes: number): Sql => sql`
+/** Bytes of values that are deleted in one transaction, which reads every page of them: some 5 ms. */
+export const BYTES_PER_DELETION = 1024 ** 2
+
+/** The first values of `key` in a query that has `bytes` beside it, of which one deletion takes these. */
+export const firstBytes = (key: Sql, query: Sql): Sql => sql`
   (SELECT ${key} FROM (SELECT ${key}, SUM(bytes) OVER (ORDER BY ${key}) - bytes AS before FROM (${query}) AS measured) AS placed
-    WHERE before < ${maxBytes})`
+    WHERE before < ${BYTES_PER_DELETION})`
 
 /** The sum of the column `bytes` of a query. */
 export async function totalBytes(reader: Reader, query: Sql): Promise<number> {

@@ -99,6 +99,21 @@ test('an archive takes the place of the repository, under a commit of ours that 
   expect(await abandonedRows()).toBe(0)
 })
 
+test('large records of a repository that is replaced are deleted a few at a time', async () => {
+  const { ctx } = pds
+  const account = await createAccount(pds, 'heavy')
+  await write(account, 'stays small')
+  const [{ id }] = (await pds.rows('repo', { did: account.did }, ['id'])) as [{ id: number }]
+  const [row] = await pds.rows('record', { repo_id: id })
+  const large = { ...row!, value: new Uint8Array(600_000) }
+  for (let i = 0; i < 20; i++) await pds.plant('record', { ...large, path: `${collection}/large${i}` })
+  const archive = archiveOf(account.did, revAt(pds.clock.now()), records(3), foreignKey).bytes
+  expect((await importCar(account, asBody(archive))).status).toBe(200)
+  const { commits } = ctx.db.counters
+  expect(await abandonedRows()).toBe(0)
+  expect(ctx.db.counters.commits - commits).toBeGreaterThanOrEqual(10)
+})
+
 test('an import into an active account tells whoever follows it where the repository is now', async () => {
   const account = await createAccount(pds, 'followed')
   const reader = new Subscriber(pds.url)

@@ -22,7 +22,7 @@ export const abandonedRepoSweep: Sweep = {
       if (!(await ctx.db.transaction((tx) => claimAbandonedRepo(tx, id, ctx.clock.now())))) continue
       report.seen++
       for (const deleteSome of [deleteSomeRecords, deleteSomeNodes]) {
-        for (let deleted = ROWS; deleted === ROWS; report.rows += deleted)
+        for (let deleted = ROWS; deleted > 0; report.rows += deleted)
           deleted = await ctx.db.transaction((tx) => deleteSome(tx, id, ROWS))
       }
       await ctx.db.transaction((tx) => deleteRepoRow(tx, id))

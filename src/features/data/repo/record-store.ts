@@ -1,5 +1,6 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
 import {
+  BYTES_PER_DELETION,
   inBoundedPages,
   inPieces,
   pieceOf,
@@ -428,9 +429,20 @@ export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }
     WHERE repo_id = ${to} AND path IN (SELECT path FROM record WHERE repo_id = ${from} AND takedown_ref >= '')`)
 }
 
-/** Delete at most `limit` records. Returns how many were deleted. */
-export function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
-  return tx.run(sql`
-    DELETE FROM record WHERE repo_id = ${repoId}
-      AND path IN (SELECT path FROM record WHERE repo_id = ${repoId} ORDER BY path LIMIT ${limit})`)
+/**
+ * Delete at most `limit` records, and few if they are large. Returns how many were deleted, 0 if there were none.
+ *
+ * The lengths are those of the next records, of whatever repository: to see where one ends, SQLite would read them as a
+ * whole, since they stand beside their keys.
+ */
+export async function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
+  const next = await tx.all<{ repoId: number; path: string; bytes: number }>(sql`
+    SELECT repo_id AS "repoId", path, length(value) AS bytes FROM record WHERE (repo_id, path) > (${repoId}, '')
+    ORDER BY repo_id, path LIMIT ${limit}`)
+  let last: string | null = null
+  for (let i = 0, bytes = 0; next[i]?.repoId === repoId && bytes < BYTES_PER_DELETION; i++) {
+    last = next[i]!.path
+    bytes += next[i]!.bytes
+  }
+  return last === null ? 0 : tx.run(sql`DELETE FROM record WHERE repo_id = ${repoId} AND path <= ${last}`)
 }

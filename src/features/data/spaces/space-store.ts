@@ -375,16 +375,11 @@ export const listDisowned = (reader: Reader, after: number, limit: number): Prom
 export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
   reader.all(sql`SELECT id, rev FROM space_repo WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
 
-/** Bytes of records, of which a deletion reads every page: some 5 ms. */
-const BYTES_PER_DELETION = 1024 ** 2
-
 /** Deletes some records of a repository, and few if they are large. Returns how many, 0 if there were none. */
 export function deleteSomeSpaceRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
   const own = sql`space_repo_id = ${repoId}`
   const some = sql`SELECT path, length(value) AS bytes FROM space_record WHERE ${own} ORDER BY path LIMIT ${limit}`
-  return tx.run(
-    sql`DELETE FROM space_record WHERE ${own} AND path IN ${firstBytes(sql`path`, some, BYTES_PER_DELETION)}`,
-  )
+  return tx.run(sql`DELETE FROM space_record WHERE ${own} AND path IN ${firstBytes(sql`path`, some)}`)
 }
 
 /** The place of the change that is `count` places before another, or before the end; null if there are fewer. */
