@@ -94,6 +94,7 @@ ${listed(agentAuth.grantedScopes)}
 
 \`InsufficientScope\` (403): you lack the scope that \`message\` and \`error_description\` name, no scope opens the method, or the
 person lets you read nothing private (notifications, bookmarks, mutes, drafts, contacts, age checks).
+\`RateLimitExceeded\` (429): wait for as many seconds as \`Retry-After\` says. A token a minute is more than you need.
 A revoked agent gets 401 at its next request. Nothing that you can be granted lets you manage agents, accounts or
 identities.
 `
