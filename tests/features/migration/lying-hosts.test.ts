@@ -263,6 +263,31 @@ describe('a blob', () => {
     })
 })
 
+test('many damaged blobs do not keep a move from going on for days', async () => {
+  const { from, name } = await someone()
+  const count = 20
+  for (let number = 1; number <= count; number++) {
+    const uploaded = await from.call('com.atproto.repo.uploadBlob', {
+      method: 'POST',
+      body: new Uint8Array(100).fill(number),
+      headers: { 'content-type': 'image/png' },
+    })
+    const record = { $type: 'com.example.picture', picture: uploaded.body.blob }
+    await from.call('com.atproto.repo.createRecord', {
+      json: { repo: from.did, collection: 'com.example.picture', record },
+    })
+  }
+  host.lie = on('com.atproto.sync.getBlob', () => new Response(new Uint8Array(500)))
+  const moving = await begin(pds, from, `${name}-here`)
+  const began = clock.now()
+  await until(async () => {
+    await pds.runSteps()
+    clock.advance({ secs: 5 })
+    return (await moveOf(pds, moving)).needs !== null || clock.now() - began > 3_600_000
+  })
+  expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', blobs: { stored: 0, lost: count + 1 } })
+})
+
 describe('the identity', () => {
   async function waiting(input: object = {}, wishes: object = {}) {
     const { from, name } = await someone(input)

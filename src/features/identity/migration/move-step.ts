@@ -16,6 +16,8 @@ import { oldHostOf } from './old-host-access.ts'
 const TURN_MILLIS = 30_000
 /** Moves at the same time. Each holds one connection to another server. */
 const CONCURRENT_MOVES = 8
+/** Between tries of what arrives damaged. */
+const DAMAGED_WAIT_MILLIS = 5000
 /** The archive of a large repository takes minutes to arrive. */
 const MAX_TRY_MILLIS = 4 * MINUTE_MILLIS
 
@@ -63,6 +65,8 @@ async function performNext(ctx: Context, did: Did, pause: () => void): Promise<b
     await store(ctx, move, { ...now, tries: now.tries + (isDamaged(error) ? 1 : 0), fault: wordsOf(error) })
     if (error instanceof OldHostAway && error.waitSecs !== null)
       throw new StepPostponed(error.message, Math.min(error.waitSecs, HOUR_SECS) * 1000)
+    // The stage counts these tries, of each blob. As failures of the step, they would make all later waits longer.
+    if (isDamaged(error)) throw new StepPostponed((error as Error).message, DAMAGED_WAIT_MILLIS)
     throw error
   }
   return true
