@@ -32,7 +32,7 @@ import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
-import { PROGRAM } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, startProgram } from '../../support/servers/program.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -150,6 +150,23 @@ test('scripts read what was backed up, restored and verified as JSON, which noth
     value: { snapshot: made.value['snapshot'], repos: 1, missingBlobs: [], seq: expect.any(Number) },
   })
   expect(run(restored, 'verify')).toMatchObject({ exitCode: 0, value: { repos: 1, faults: 0, remedies: [] } })
+})
+
+test('a server that is told its domain alone makes scheduled backups', async () => {
+  const home = folder('of a domain')
+  mkdirSync(home)
+  const env = {
+    SERVICE_PORT: String(await freePort()),
+    SERVICE_BIND_ADDRESS: '127.0.0.1',
+    SERVICE_CRAWLERS: '',
+    SERVICE_PLC_DIRECTORY_URL: 'http://127.0.0.1:1',
+    SERVICE_BACKUP_DESTINATION: join(home, 'backups'),
+    SERVICE_BACKUP_INTERVAL_SECS: '3600',
+  }
+  await using server = await startProgram(['serve', '--domain', 'pds.example.com'], env, home)
+  const credential = ['--url', server.url, '--token-file', join(home, 'data', 'holdfast.admin-token')]
+  expect(await runProgram(['sweep', 'backup', ...credential])).toMatchObject({ code: 0, err: '' })
+  expect(readdirSync(join(home, 'backups', 'snapshots'))).toHaveLength(1)
 })
 
 test('keys of either curve come back, and sign on', async () => {

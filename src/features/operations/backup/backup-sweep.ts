@@ -12,13 +12,17 @@ export const backupSweep: Sweep = {
   async run({ config, log }) {
     const destination = config.backup.destination!
     const { keep } = config.backup
-    // The child reads the configuration from the same environment and file as this process.
+    // The child reads the configuration from the same environment and file as this process. These keys may also have
+    // come from its command line, "serve --domain".
+    const env = {
+      ...process.env,
+      SERVICE_PUBLIC_URL: config.publicUrl,
+      SERVICE_AVAILABLE_USER_DOMAINS: config.availableUserDomains.join(','),
+      SERVICE_DATA_DIR: config.dataDir,
+    }
     const child = Bun.spawn(
       selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])),
-      {
-        stdout: 'pipe',
-        stderr: 'pipe',
-      },
+      { env, stdout: 'pipe', stderr: 'pipe' },
     )
     // Requests have priority over the backup.
     setPriority(child.pid, constants.priority.PRIORITY_LOW)
