@@ -219,9 +219,9 @@ test('a batch is prepared and hashed in turns with other requests', async () => 
 })
 
 describe('the sweep', () => {
-  async function cost() {
+  async function cost(name = 'spaces') {
     const before = { ...pds.ctx.db.counters }
-    await pds.runSweep('spaces')
+    await pds.runSweep(name)
     const { statements, commits } = pds.ctx.db.counters
     return { statements: statements - before.statements, commits: commits - before.commits }
   }
@@ -246,6 +246,26 @@ describe('the sweep', () => {
     expect(status).toBe(200)
     expect((await cost()).commits).toBeGreaterThanOrEqual(10)
     expect(await pds.count('space_record', { space_repo_id: id })).toBe(0)
+  })
+
+  test('of blobs looks at few that spaces hold at once', async () => {
+    // The first pass compares what has changed.
+    await pds.runSweep('blob-gc')
+    const few = await cost('blob-gc')
+    const cids = Array.from({ length: 1500 }, (_, i) => cidOfBlob(Buffer.from(`held ${i}`)).toString())
+    const blob = { did: alice.did, mime_type: 'text/plain', size: 7, uploaded_at: 1, unreferenced_at: 1 }
+    await pds.plant(
+      'blob',
+      cids.map((cid) => ({ ...blob, cid })),
+    )
+    const { space } = placeOf('held')
+    const reference = { did: alice.did, space, record: `${NOTE}/a`, rev: '3jzfcijpj2z2a' }
+    await pds.plant(
+      'space_blob_reference',
+      cids.map((cid) => ({ ...reference, cid })),
+    )
+    expect((await cost('blob-gc')).statements).toBe(few.statements + 3)
+    expect(await pds.count('blob', { did: alice.did, unreferenced_at: 1 })).toBe(1500)
   })
 
   test('counts few changes at once', async () => {

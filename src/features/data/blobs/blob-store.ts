@@ -196,19 +196,26 @@ export interface ExpiredBlob {
   unreferencedAt: Millis
 }
 
-/** A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. */
-export function findExpired(
+/** Sorts before every expired blob. */
+export const beforeExpired: ExpiredBlob = { unreferencedAt: -1, did: '' as Did, cid: '' }
+
+/**
+ * A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. Those that are taken
+ * down or that spaces hold are kept, and stay on such pages: there may be any number of them.
+ */
+export async function listExpired(
   reader: Reader,
   until: Millis,
-  after: ExpiredBlob | null,
+  after: ExpiredBlob,
   limit: number,
-): Promise<ExpiredBlob[]> {
-  const from = after ?? { unreferencedAt: -1, did: '', cid: '' }
-  return reader.all(sql`
-    SELECT did, cid, unreferenced_at AS "unreferencedAt" FROM blob
-    WHERE unreferenced_at IS NOT NULL AND unreferenced_at <= ${until} AND takedown_ref IS NULL
-      AND NOT ${isHeldBySpace()} AND (unreferenced_at, did, cid) > (${from.unreferencedAt}, ${from.did}, ${from.cid})
+): Promise<(ExpiredBlob & { isKept: boolean })[]> {
+  const rows = await reader.all<ExpiredBlob & { kept: number }>(sql`
+    SELECT did, cid, unreferenced_at AS "unreferencedAt",
+      CASE WHEN takedown_ref IS NOT NULL OR ${isHeldBySpace()} THEN 1 ELSE 0 END AS kept FROM blob
+    WHERE unreferenced_at IS NOT NULL AND unreferenced_at <= ${until}
+      AND (unreferenced_at, did, cid) > (${after.unreferencedAt}, ${after.did}, ${after.cid})
     ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
+  return rows.map(({ kept, ...blob }) => ({ ...blob, isKept: kept === 1 }))
 }
 
 /** Delete those blobs that are still expired and unreferenced. `blobs` must not be empty. */

@@ -12,7 +12,14 @@ import { throttle, type Throttle } from '../../../base/pace.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { deleteExpired, findExpired, findReconciled, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
+import {
+  beforeExpired,
+  deleteExpired,
+  findReconciled,
+  listExpired,
+  upsertReconciled,
+  type ExpiredBlob,
+} from './blob-store.ts'
 import { deleteRemovals, listRemovals } from './removal-store.ts'
 import { continueRemovals, forgetRemovals, removeOwnFiles } from './blob-removal.ts'
 import { reconcileAccount } from './reconcile.ts'
@@ -20,6 +27,8 @@ import { reconcileAccount } from './reconcile.ts'
 /** Rows in one transaction; requests wait while it runs. */
 const PAGE_ROWS = 5
 const PAGE_HEADS = 50
+/** Blobs that are looked at in one statement; most of them may belong to spaces. */
+const PAGE_EXPIRED = 500
 /** Accounts remembered within a pass; each of them is compared only once. */
 const MAX_REMEMBERED_ACCOUNTS = 20_000
 
@@ -140,18 +149,29 @@ async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promi
   }
 }
 
+/** Yields the blobs that may be deleted, a few at a time. */
+async function* dueBlobs(pass: Pass): AsyncGenerator<ExpiredBlob[]> {
+  const { ctx, throttled, until } = pass
+  for await (const page of inPages(PAGE_EXPIRED, beforeExpired, (after, limit) =>
+    throttled(() => listExpired(ctx.db, until, after, limit)),
+  )) {
+    let due: ExpiredBlob[] = []
+    for (const blob of page) {
+      if (blob.isKept || !(await isReconciled(pass, blob.did)) || !(await isAgreed(pass, blob.did))) continue
+      due.push(blob)
+      if (due.length < PAGE_ROWS) continue
+      yield due
+      due = []
+    }
+    if (due.length > 0) yield due
+  }
+}
+
 async function deleteAllExpired(pass: Pass): Promise<void> {
-  const { ctx, stopping, throttled, until, report } = pass
+  const { ctx, stopping, throttled, report, until } = pass
   /** CIDs whose files were removed. The next page's transaction notes it, which saves every other commit. */
   let gone: readonly string[] = []
-  for (let last: ExpiredBlob | null = null; ;) {
-    const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)
-    if (page.length === 0) break
-    last = page.at(-1)!
-    const due: ExpiredBlob[] = []
-    for (const blob of page)
-      if ((await isReconciled(pass, blob.did)) && (await isAgreed(pass, blob.did))) due.push(blob)
-    if (due.length === 0) continue
+  for await (const due of dueBlobs(pass)) {
     try {
       const { deleted, removals } = await throttled(() =>
         ctx.db.transaction(async (tx) => {
