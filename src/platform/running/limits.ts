@@ -190,6 +190,11 @@ const rules = {
   // What the holder of an account that moves here tells its old server. By account.
   answerMove: [{ windowSecs: MINUTES_5, points: () => 20 }],
   uploadBlob: [{ windowSecs: DAY_SECS, points: () => 1000 }],
+  // Each writes all preferences, up to 150 kB, into the log and into continuous backups. By account.
+  putPreferences: [
+    { windowSecs: MINUTES_5, points: () => 200 },
+    { windowSecs: DAY_SECS, points: () => 2000 },
+  ],
   reserveSigningKey: [{ windowSecs: MINUTE_SECS, points: () => 5 }],
 } satisfies Record<string, readonly Rule[]>
 

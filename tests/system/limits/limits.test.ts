@@ -258,6 +258,14 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
         }),
     ],
   },
+  putPreferences: {
+    windows: [
+      [200, MINUTES_5],
+      [2000, DAY],
+    ],
+    by: 'account',
+    requests: [asAlice('app.bsky.actor.putPreferences', () => ({ preferences: [] }))],
+  },
   statusChange: {
     windows: [
       [20, MINUTES_5],

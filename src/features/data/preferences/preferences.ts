@@ -55,6 +55,7 @@ export const preferences: Feature = {
     }),
     procedure('app.bsky.actor.putPreferences', {
       auth: access({ grants: asksAppview, refusesTakendown: true, agents: true }),
+      limit: { name: 'putPreferences', key: ({ caller }) => caller.did },
       async handler(call) {
         const { ctx, caller, input } = call
         const other = otherAppview(call)
