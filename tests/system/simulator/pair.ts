@@ -112,7 +112,7 @@ export class Pair {
   began(node: Node): void {
     const { world } = this
     // With `async`, a machine that was replaced meanwhile notices it once it serves.
-    if (this.isAsync && this.isFenced(node)) return
+    if (this.isFenced(node)) return
     this.serving = world.nodes.indexOf(node)
     const former = this.#terms.at(-1)?.node
     if (former !== node) this.#terms.push({ node, acknowledgedAt: Infinity })
@@ -150,9 +150,9 @@ export class Pair {
     return this.isServing(node)
   }
 
-  /** A machine is replaced, and may not know it yet. */
+  /** With `async`, what a machine shows that is replaced, and may not know it yet, is lost. */
   isFenced({ name }: Node): boolean {
-    return this.#fencedFor !== null && this.#fencedFor !== name
+    return this.isAsync && this.#fencedFor !== null && this.#fencedFor !== name
   }
 
   /** The machine that serves says how old the oldest commit is that is not at the bucket. */
