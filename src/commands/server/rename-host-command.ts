@@ -1,3 +1,4 @@
+import { OperatorError } from '../../base/operator-error.ts'
 import { adminCommand, type Answer } from '../admin-command.ts'
 import { chosenOption, Misuse } from '../command.ts'
 import { pages } from '../operator-pages.ts'
@@ -44,12 +45,14 @@ few at a time, tells all other holders by mail what to sign, and continues after
 directory. Meanwhile it answers under both names. Each further run prints the progress, and resumes with what is left to
 do. To go back, set the former name again, and run this with it.
 
---check prints the plan with numbers, and changes nothing. --open lists the accounts for which there is something left
+It does not begin while requests to the new name do not arrive here, unless --unreached says that they do from
+elsewhere. --check prints the plan with numbers, and changes nothing. --open lists the accounts for which there is something left
 to do, and why. --handles says what becomes of handles under the former name: keep (the default), as long as
 available_user_domains has it, or rename.`,
   options: {
     check: { doc: 'Print the plan, and change nothing.' },
     open: { doc: 'List the accounts for which there is something left to do.' },
+    unreached: { doc: 'Begin although requests to the new name do not arrive here, as far as this machine can tell.' },
     handles: { value: 'keep|rename', doc: 'What becomes of handles under the former name. Default: keep.' },
   },
   async run({ server, positionals: [name = ''], options }) {
@@ -61,10 +64,19 @@ available_user_domains has it, or rename.`,
     const plan = await server.get<Plan>(`${PATH}/plan`, { url })
     if (way === 'check' || !plan.isConfigured)
       return { value: plan, text: planText(plan), failed: way !== 'check' || !plan.isReached.ok }
+    if (!plan.isReached.ok && options['unreached'] !== true && !(await hasBegun(server, url)))
+      throw new OperatorError(
+        `${url} does not lead to this server (${plan.isReached.detail}), and every identity would name it: correct DNS or the proxy, or add --unreached if this machine cannot reach its own public address`,
+      )
     const { rename } = await server.post<{ rename: Status }>(PATH, { url, handles })
     return { value: rename, text: statusText(rename) }
   },
 })
+
+async function hasBegun(server: Server, url: string): Promise<boolean> {
+  const { rename } = await server.get<{ rename: Status | null }>(PATH)
+  return rename?.url === url
+}
 
 const answer = (yes: boolean): string => (yes ? 'yes' : 'no')
 

@@ -102,7 +102,12 @@ test('identities and handles follow, the network is told, and who holds the only
   const taker = await createAccount(pds, 'taker', { handle: 'bob.new.test', email: 'taker@example.com' })
   await pds.restart(PRESENT)
   const events = await Subscriber.open(pds.url)
-  expect((await run('new.test', '--handles', 'rename')).code).toBe(0)
+  expect(await run('new.test', '--handles', 'rename')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('https://new.test does not lead to this server'),
+  })
+  expect(await status()).toBeNull()
+  expect((await run('new.test', '--handles', 'rename', '--unreached')).code).toBe(0)
   await workOff()
   expect(await status()).toMatchObject({
     finishedAt: expect.any(String),
