@@ -27,11 +27,16 @@ export function findOwnToken(dataDir: string): Secret<string> | null {
   }
 }
 
-/** Returns the token of a data directory, which exists. Makes one if there is none. */
+/** Returns the token of a data directory, which exists. Makes one if there is none. Throws as `findOwnToken` does. */
 export function makeOwnToken(dataDir: string): Secret<string> {
   const known = findOwnToken(dataDir)
   if (known !== null) return known
   const token = randomBytes(TOKEN_BYTES).toString('hex')
-  writeFileSync(ownTokenPath(dataDir), `${token}\n`, { mode: 0o600 })
+  const path = ownTokenPath(dataDir)
+  try {
+    writeFileSync(path, `${token}\n`, { mode: 0o600 })
+  } catch (error) {
+    throw explained(error, { path, folder: dataDir })
+  }
   return new Secret(token)
 }

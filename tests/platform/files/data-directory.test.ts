@@ -25,6 +25,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
+import { inMountNamespace } from '../../support/faults/small-disk.ts'
 import { freePort } from '../../support/ports.ts'
 import {
   PROGRAM,
@@ -476,6 +477,18 @@ describe('what cannot be used is told with its path and what to do', () => {
       new RegExp(
         `^holdfast backup: ${closed} (?:belongs to root and cannot be used by|cannot be used by its owner).*"ch(?:own|mod) .*${closed}"`,
       ),
+    )
+  })
+
+  test('a disk that is full when a server makes its admin token', async () => {
+    const dataDir = place()
+    mkdirSync(dataDir)
+    const full = inMountNamespace(
+      'mount -t tmpfs -o size=8k,mode=700 tmpfs "$1" && head -c 8192 /dev/zero >"$1/ballast" && shift',
+      [dataDir],
+    )
+    expect(await refusal(dataDir, {}, [...full, ...PROGRAM])).toBe(
+      `holdfast dev: the disk of ${join(dataDir, 'holdfast.admin-token')} is full: free some space`,
     )
   })
 
