@@ -128,20 +128,19 @@ export class Relay {
     if ((t === '#commit' || t === '#sync') && world.pair?.isFenced(node) !== true) this.#requireNewer(node, t, body)
   }
 
-  /** Relays drop a commit that is older than what they have, and mistrust one that follows something else. */
+  /**
+   * Relays drop what is older than what they have, and mistrust a commit that follows something else. After a failover,
+   * events may come again, and others before an account is announced.
+   */
   #requireNewer(node: Node, type: string, { repo, did = repo!, rev, since }: Body): void {
     const { world } = this
-    const before = this.#revs.get(did)
-    // After a failover, commits may get their numbers again, and others come before an account is announced.
-    const mayDiffer = world.befallen.includes('failover')
-    if (before !== undefined && rev <= before) {
-      // What was lost may be of a clock that was ahead, and no other has come to that time.
-      if (mayDiffer && (type === '#commit' || world.befallen.includes('clock'))) return
-      if (rev < before || type === '#commit')
+    const before = this.#revs.get(did) ?? null
+    if (before !== null && !world.befallen.includes('failover')) {
+      if (rev < before || (rev === before && type === '#commit'))
         world.fail(`${node.name} sends the relay revision ${rev} of ${did} after ${before}`)
+      if (type === '#commit' && since !== before)
+        world.fail(`${node.name} sends the relay a commit of ${did} that follows ${since}, and not ${before}`)
     }
-    if (before !== undefined && type === '#commit' && since !== before && !mayDiffer)
-      world.fail(`${node.name} sends the relay a commit of ${did} that follows ${since}, and not ${before}`)
-    this.#revs.set(did, rev)
+    if (before === null || rev > before) this.#revs.set(did, rev)
   }
 }
