@@ -249,3 +249,33 @@ test.skipIf(process.platform !== 'linux').each(Object.keys(asks))(
     expect(many.size).toBeGreaterThan(0)
   },
 )
+
+test.skipIf(process.platform !== 'linux')('pages of large records pass over few that they do not show', async () => {
+  const { did, call } = await createAccount(pds, 'heavy')
+  const keys = Array.from({ length: 40 }, (_, i) => rkey(i))
+  const bytes = (i: number) => (i < 30 ? 100_000 : 10)
+  for (const [i, key] of keys.entries()) {
+    const record = { $type: collection, text: 'x'.repeat(bytes(i)) }
+    const json = { repo: did, collection, rkey: key, record }
+    expect((await call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  }
+  const shown: string[] = []
+  const pages: number[] = []
+  let cursor = ''
+  do {
+    const costs = await costsOf(async () => {
+      const answer = await xrpc(
+        pds,
+        `com.atproto.repo.listRecords?repo=${did}&collection=${collection}&limit=100&reverse=true${cursor}`,
+      )
+      for (const { uri } of answer.body.records) shown.push(uri.split('/').at(-1))
+      cursor = answer.body.cursor === undefined ? '' : `&cursor=${answer.body.cursor}`
+      return answer
+    })
+    pages.push(Math.max(...costs.values()))
+  } while (cursor !== '')
+  expect(shown).toEqual(keys)
+  // Each has 25 pages, and a page of the list has five of them. A search compares its key with ten of them.
+  expect(pages[0]).toBeGreaterThan(30 * 25)
+  expect(Math.max(...pages.slice(1))).toBeLessThan(20 * 25)
+})

@@ -18,6 +18,11 @@ const MAX_CHARS = 8 * 1024 ** 2
  */
 const MAX_PAGE_BYTES = 512 * 1024
 
+/** Collections of large records that are remembered. */
+const MAX_SHORT_PAGES = 1000
+/** Longer pages are read without that. */
+const MAX_SHORT_PAGE = 64
+
 interface KeptPage {
   /** Edition of the repository that the page was read from. */
   edition: string
@@ -27,6 +32,12 @@ interface KeptPage {
 const keptPages = perContext(
   () => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length),
 )
+
+/**
+ * How many records to look at for a page, by account and collection. SQLite reads all of a record that it passes, and
+ * 100 of the largest have 100 MB, of which the page shows half a megabyte.
+ */
+const shortPages = perContext(() => new BoundedCache<number>(MAX_SHORT_PAGES))
 
 /**
  * Returns `{"records":[…],"cursor":"…"}`. `edition` is that of the repository, read before: a write in between only
@@ -75,7 +86,7 @@ interface PageItem {
 async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
   const views = recordViews(ctx)
   const items: PageItem[] = []
-  const entries = withinPage(await listRecordEntries(ctx.db, did, range))
+  const entries = await entriesOf(ctx, did, range)
   for (const entry of entries) {
     const text = views.kept(did, entry)
     if (text === undefined) {
@@ -85,6 +96,19 @@ async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<Page
     items.push({ path: entry.path, text })
   }
   return items
+}
+
+async function entriesOf(ctx: Context, did: Did, range: RecordRange): Promise<readonly RecordEntry[]> {
+  const short = shortPages(ctx)
+  const place = `${did} ${range.collection}`
+  const known = short.get(place)
+  const limit = Math.min(range.limit, known ?? Infinity)
+  const found = await listRecordEntries(ctx.db, did, { ...range, limit })
+  const entries = withinPage(found)
+  if (entries.length < found.length) short.set(place, entries.length + 1)
+  else if (limit < range.limit && limit < MAX_SHORT_PAGE) short.set(place, 2 * limit)
+  else if (limit < range.limit) short.delete(place)
+  return entries
 }
 
 /** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and one in any case. */
