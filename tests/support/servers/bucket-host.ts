@@ -105,6 +105,9 @@ export async function startBucket(): Promise<BucketHost> {
     response.once('close', resolve)
     await before
   }
+  /** The newest request to change each file. */
+  const changing = new Map<string, IncomingMessage>()
+  let isClosed = false
   const put = async (request: IncomingMessage, response: ServerResponse) => {
     const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
     if (request.headers['x-amz-content-sha256'] !== createHash('sha256').update(body).digest('hex')) {
@@ -141,6 +144,7 @@ export async function startBucket(): Promise<BucketHost> {
     // It answers before its file is written to the end.
     const end = response.end.bind(response) as (...rest: unknown[]) => void
     const isStored = () => (response.statusCode < 300 ? written(request, body) : Promise.resolve())
+    changing.set(pathIn(request), request)
     response.end = ((...rest: unknown[]) => void isStored().then(() => end(...rest))) as unknown as typeof response.end
     handler(replayed(request, body), response)
   }
@@ -152,15 +156,21 @@ export async function startBucket(): Promise<BucketHost> {
     if (parts.every((path) => existsSync(path))) handler(replayed(request, body), response)
     else response.writeHead(400, { 'content-type': 'application/xml' }).end('<Error><Code>InvalidPart</Code></Error>')
   }
-  const written = async ({ url, headers }: IncomingMessage, body: Buffer) => {
+  /** The file that a request changes: of an object, or of a part of one. */
+  const pathIn = ({ url }: IncomingMessage): string => {
     const { searchParams } = new URL(url ?? '/', 'http://localhost')
-    if (headers['x-amz-copy-source'] !== undefined) return
     const id = searchParams.get('uploadId')
-    const path = id === null ? fileOf(keyOf(url)) : join(uploadsDir, id, searchParams.get('partNumber') ?? '')
+    return id === null ? fileOf(keyOf(url)) : join(uploadsDir, id, searchParams.get('partNumber') ?? '')
+  }
+  /** Resolves once the file has the content, or another request has replaced or deleted it. */
+  const written = async (request: IncomingMessage, body: Buffer) => {
+    if (request.headers['x-amz-copy-source'] !== undefined) return
+    const path = pathIn(request)
     const size = () => statSync(path, { throwIfNoEntry: false })?.size ?? -1
     // What the object had before may have the same size.
     const isOther = () => body.length <= MAX_COMPARED_BYTES && !readFileSync(path).equals(body)
-    await until(() => size() >= body.length && !isOther(), { maxPauseMillis: 1 })
+    const isOver = () => isClosed || changing.get(path) !== request
+    await until(() => isOver() || (size() >= body.length && !isOther()), { maxPauseMillis: 1 })
   }
   const uploadsDir = join(dir, BUCKET, UPLOADS)
   const uploads = () => (existsSync(uploadsDir) ? readdirSync(uploadsDir) : [])
@@ -171,6 +181,7 @@ export async function startBucket(): Promise<BucketHost> {
     if (method === 'DELETE' && id !== null) {
       const isThere = uploads().includes(id)
       rmSync(join(uploadsDir, id), { recursive: true, force: true })
+      for (const path of changing.keys()) if (path.startsWith(join(uploadsDir, id))) changing.delete(path)
       if (isThere) response.writeHead(204).end()
       else
         response.writeHead(404, { 'content-type': 'application/xml' }).end('<Error><Code>NoSuchUpload</Code></Error>')
@@ -214,7 +225,10 @@ export async function startBucket(): Promise<BucketHost> {
         .writeHead(403, { 'content-type': 'application/xml' })
         .end('<Error><Code>SignatureDoesNotMatch</Code></Error>')
     else if (respondsToUploads(request, response, url)) return
-    else if (request.method === 'PUT')
+    else if (request.method === 'DELETE') {
+      changing.delete(pathIn(request))
+      handler(request, response)
+    } else if (request.method === 'PUT')
       void put(request, response).catch((error) => {
         // The client has gone.
         if (!request.destroyed) throw error
@@ -258,6 +272,7 @@ export async function startBucket(): Promise<BucketHost> {
     delete(key) {
       for (const name of [CONTENT_SUFFIX, `${CONTENT_SUFFIX}.md5`, '._S3rver_metadata.json'])
         rmSync(join(dir, BUCKET, `${key}${name}`), { force: true })
+      changing.delete(fileOf(key))
     },
     uploads,
     pass,
@@ -284,6 +299,7 @@ export async function startBucket(): Promise<BucketHost> {
     },
     requests: state.requests,
     async [Symbol.asyncDispose]() {
+      isClosed = true
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       rmSync(dir, { recursive: true, force: true })
