@@ -366,11 +366,10 @@ export class Limits {
     return windows.map((entry) => stateOf(entry, true, now)).reduce(tighter)
   }
 
-  /** Where there are points, but more than the share of this node are wanted. */
+  /** Where there are points, but more than the share of this node are wanted; none if one of the charges is spent. */
   #short(charges: readonly Charge[]): Entry[] {
-    return this.#windowsOf(charges, this.clock.monotonic()).filter(
-      ({ cost, room, limit, window }) => cost > room && cost <= limit - window.used,
-    )
+    const windows = this.#windowsOf(charges, this.clock.monotonic())
+    return windows.some(isSpent) ? [] : windows.filter((entry) => !isAffordable(entry))
   }
 
   /** On a cluster, learns what the other nodes have charged, for a limit to which only failures are charged. */
@@ -461,6 +460,8 @@ function partsOf({ network, provider }: Client, ofRest: number): readonly (reado
 }
 
 const isAffordable = ({ cost, room }: Entry): boolean => cost <= room
+/** Whether all nodes together have too few points left. */
+const isSpent = ({ cost, limit, window }: Entry): boolean => cost > limit - window.used
 
 const stateOf = ({ name, cost, room, rule, limit, window }: Entry, allowed: boolean, now: number): LimitState => ({
   name,

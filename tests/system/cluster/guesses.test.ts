@@ -1,5 +1,5 @@
 /** Guesses and rate limits on several servers: asking all of them gains nothing. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { createAccount, holder, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { openAgentClaim, previewAgent, registerAgent } from '../../support/clients/agent.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -60,6 +60,18 @@ describe('a limit of 30 requests', () => {
     limits.takeBack(charge)
     limited.clock.advance({ secs: 3601 })
     expect((await limits.chargeShared(charge))?.allowed).toBe(true)
+  })
+
+  test('is refused at once, without asking the database, where one of several is spent', async () => {
+    const { limits, db } = limited.nodes[0]!.ctx
+    await limits.meet()
+    const network = '203.0.113.0'
+    const from = { address: network, network, provider: network }
+    const guess = () => limits.chargeShared({ name: 'transferAcceptTotal', key: 'all', from })
+    while ((await guess())!.allowed);
+    using asked = spyOn(db.cluster!, 'autocommit')
+    expect((await guess())!.allowed).toBe(false)
+    expect(asked).not.toHaveBeenCalled()
   })
 
   let addresses = 0
