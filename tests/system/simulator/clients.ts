@@ -200,9 +200,13 @@ export class Client {
 
   #told(node: Node, reply: Reply): Exclude<Told, 'pending'> {
     const told = toldBy(reply)
-    const isReliable = told !== 'acknowledged' || (this.world.pair?.isReliable(node) ?? true)
-    this.counts[isReliable ? told : 'unknown']++
-    return isReliable ? told : 'unknown'
+    const learned = told !== 'acknowledged' || this.#isReliable(node) ? told : 'unknown'
+    this.counts[learned]++
+    return learned
+  }
+
+  #isReliable(node: Node): boolean {
+    return this.world.pair?.isReliable(node) ?? true
   }
 
   /** Ask for a change. Returns the answer, or null if it says nothing for certain. */
@@ -454,7 +458,7 @@ export class Client {
     const nodes = [this.#node(), this.#node()]
     const uses = await Promise.all(nodes.map((node) => ask('resetPassword', { token, password: PASSWORD }, node)))
     world.note(this.name, `uses a code twice: ${uses.map((use) => use?.status ?? 'no answer').join(' and ')}`)
-    const isTwice = uses.every((use, i) => use?.status === 200 && (world.pair?.isReliable(nodes[i]!) ?? true))
+    const isTwice = uses.every((use, i) => use?.status === 200 && this.#isReliable(nodes[i]!))
     if (era === this.#ledger.era && isTwice) world.fail(`${this.name} used a code twice`)
   }
 
