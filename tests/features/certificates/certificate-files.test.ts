@@ -234,8 +234,9 @@ test('expired and missing files are not served', async () => {
   // The server with the first certificate may still take connections, and resets those that it has not accepted when it
   // closes its port.
   const isOther = (served: string | null) => served !== null && served !== serialOf(serverCertificate)
-  await until(async () => isOther(await servedTo('localhost').catch(() => null)))
-  expect(await servedTo('localhost')).not.toBe(serialOf(untimely.expired))
+  let served: string | null = null
+  await until(async () => isOther((served = await servedTo('localhost').catch(() => null))))
+  expect(served).not.toBe(serialOf(untimely.expired))
 })
 
 test('one that has expired keeps no other from being served, nor from being renewed', async () => {
