@@ -22,6 +22,9 @@ test('a request names a registered URI, and only a loopback one without a port m
     ['http://user@127.0.0.1:53123/callback', false],
     ['http://127.0.0.2:53123/callback', false],
     ['http://localhost:53123/callback', false],
+    ['http://127.0.0.1:53123/\ncallback', false],
+    ['http://127.0.0.1:53123/callback\t', false],
+    ['http://①27.0.0.1:53123/callback', false],
     ['http://[::1]:4001/fixed', false],
     ['com.example.app:/callback', true],
   ]

@@ -4,7 +4,14 @@ import { keyOfClient } from '../../../src/features/access/oauth/client-keys.ts'
 import type { ClientMetadata } from '../../../src/protocol/client-metadata.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
-import { answerOf, newKey, OAuthClient, type Key, type Misstep } from '../../support/clients/oauth-client.ts'
+import {
+  answerOf,
+  loopbackClientId,
+  newKey,
+  OAuthClient,
+  type Key,
+  type Misstep,
+} from '../../support/clients/oauth-client.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -120,6 +127,25 @@ describe('a document', () => {
       pds.clock.advance({ secs: 61 })
     }
   })
+
+  /** A hundred hosts like the last one take a parser of URLs a seventh of a second, at each request of the client. */
+  test.each(['/\n', '/back\r\nSet-Cookie: a=b', '/ ', '/漢', '/ü', `.a${'\u0301\u0323'.repeat(120)}.test/`])(
+    'with a redirect URI that ends with %j is refused, and so is a request for one',
+    async (end) => {
+      const uri = `https://${HOST}${end}`
+      published.redirect_uris = [REDIRECT, uri]
+      const refused = {
+        ...refusal('invalid_client').body,
+        error_description: expect.stringContaining('percent-encoded'),
+      }
+      expect(await client().push()).toMatchObject({ status: 400, body: refused })
+      const native = (redirectUri: string) => new OAuthClient(pds, loopbackClientId(undefined, redirectUri))
+      expect(await native(`http://127.0.0.1${end}`).push()).toMatchObject(refusal('invalid_client'))
+      expect(await native('http://127.0.0.1/').push({ redirect_uri: `http://127.0.0.1:9${end}` })).toMatchObject(
+        refusal('invalid_request'),
+      )
+    },
+  )
 
   test('that is nested deeper than 256 levels is refused', async () => {
     const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
