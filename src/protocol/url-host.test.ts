@@ -16,6 +16,9 @@ test.each([
   [`  https:\\\\/${long}`, true],
   [`ht\ntps:\t//${long}`, true],
   [`ws://a@${long}`, true],
+  [`//${fits}`, false],
+  [`/${long}`, false],
+  [` /\t\\${long}`, true],
 ])('%j has a long host: %p', (text, isLong) => {
   expect(hasLongHost(text)).toBe(isLong)
 })

@@ -57,10 +57,19 @@ test.each([
   '/.//evil.example',
   '',
 ])('the choice leads to no other site: %s', async (back) => {
-  const form = new URLSearchParams({ language: 'fr', back })
-  const { headers } = await request(`${pds.url}/language`, { method: 'POST', body: form, redirect: 'manual' })
-  expect(new URL(headers.get('location')!, pds.url).origin).toBe(new URL(pds.url).origin)
-  expect(headers.get('location')!.startsWith(pds.url)).toBe(true)
+  const location = (await choose(back)).headers.get('location')!
+  expect(location.startsWith(`${pds.url}/`)).toBe(true)
+  expect(new URL(location).origin).toBe(new URL(pds.url).origin)
+})
+
+test.each([
+  ['a site', (name: string, host: string) => `http://${name}@${host}/account/sign-in`],
+  ['a site without a scheme', (name: string, host: string) => `//${name}@${host}/account/sign-in`],
+])('the address to lead back to is not read if it names %s at length', async (_, address) => {
+  const { host } = new URL(pds.url)
+  const short = address('me', host)
+  expect((await choose(short)).headers.get('location')).toBe(new URL(short, pds.url).href)
+  expect((await choose(address('m'.repeat(300), host))).headers.get('location')).toBe(`${pds.url}/account`)
 })
 
 test('no other site chooses, and no language is chosen that there is not', async () => {

@@ -2,13 +2,14 @@
 import { route } from '../../../http/endpoint.ts'
 import { languageCookie } from '../../../http/page-language.ts'
 import { languages } from '../../../protocol/languages.ts'
+import { hasLongHost } from '../../../protocol/url-host.ts'
 import { keepMailLanguage } from '../../identity/mails/mails.ts'
 import { pageRefusal, seeOther } from '../page-parts/page-parts.ts'
 import { deviceOf, readOwnForm } from './devices.ts'
 
 /** Returns the address of a page of ours, or of the account page if the form's address names another site or none. */
 function ownPage(publicUrl: string, given: string | null): string {
-  const page = URL.parse(given ?? '', publicUrl)
+  const page = given === null || hasLongHost(given) ? null : URL.parse(given, publicUrl)
   return page !== null && page.origin === new URL(publicUrl).origin ? page.href : `${publicUrl}/account`
 }
 
