@@ -578,6 +578,18 @@ test('whoever tells the machine that serves to take over does not make it do so 
   expect(existsSync(join(folder, 'data', 'holdfast.promote'))).toBe(false)
 })
 
+test('a machine that has no other to follow is not asked to take over', async () => {
+  const folder = newFolder()
+  mkdirSync(folder)
+  const env = { SERVICE_DATA_DIR: join(folder, 'data'), PORT: String(await freePort()) }
+  await using _server = await startProgram(['dev'], env, folder)
+  expect(await runProgram(['promote', '--dev'], env)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('set backup.continuous (SERVICE_BACKUP_CONTINUOUS)'),
+  })
+  expect(existsSync(join(folder, 'data', 'holdfast.promote'))).toBe(false)
+})
+
 test('a port that is taken is told in words', async () => {
   const place = newFolder()
   await using pds = await startPdsOnFile({ backup: { continuous: place, continuousPromise: 'sync' } })

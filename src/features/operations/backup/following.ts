@@ -79,13 +79,17 @@ export interface Followed {
   lostAfter: number | null
 }
 
+/** Where the machine that serves sends its changes. Throws `OperatorError` if there is no such place. */
+function followedPlace({ backup }: Config): string {
+  if (backup.continuous !== null) return backup.continuous
+  throw new OperatorError(
+    'set backup.continuous (SERVICE_BACKUP_CONTINUOUS) to the place where the other machine sends its changes',
+  )
+}
+
 /** Whether the server of this data directory may run, or has to follow another one. */
 export async function mayServe(config: Config): Promise<boolean> {
-  const place = config.backup.continuous
-  if (place === null)
-    throw new OperatorError(
-      'set backup.continuous (SERVICE_BACKUP_CONTINUOUS) to the place where the other machine sends its changes',
-    )
+  const place = followedPlace(config)
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
   const found = await readLease(openArchive(place, config))
   if (found === null || isOwn(found.record, config.dataDir)) {
@@ -196,9 +200,10 @@ export class Following {
     return null
   }
 
-  /** Ask a follower that runs, in another process, to take over. */
-  static ask({ dataDir }: Pick<Config, 'dataDir'>): Promise<void> {
-    return writeFile(join(dataDir, PROMOTE_FILE), '', { mode: 0o600 })
+  /** Ask a follower that runs, in another process, to take over. Throws `OperatorError` if there is none to follow. */
+  static async ask(config: Config): Promise<void> {
+    followedPlace(config)
+    await writeFile(join(config.dataDir, PROMOTE_FILE), '', { mode: 0o600 })
   }
 
   /** Take over now, of a copy that is up to date. For a command, while no follower runs. */
