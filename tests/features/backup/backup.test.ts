@@ -444,6 +444,21 @@ test('with a passphrase nothing is readable, and nothing comes back without it',
   expect(await holdfast(folder('yes'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
 })
 
+test('a passphrase that does not open the backups of the destination is told before a restore needs it', async () => {
+  const place = folder('another passphrase')
+  const another = { ...sealedBackups, SERVICE_BACKUP_PASSPHRASE: 'another', SERVICE_BACKUP_DESTINATION: place }
+  expect(await holdfast(pds.dataDir, ['backup', place], sealedBackups)).toMatchObject({ code: 0 })
+  const before = readdirSync(place, { recursive: true }).toSorted()
+  expect(await holdfast(pds.dataDir, ['backup'], another)).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('the passphrase does not decrypt these backups'),
+  })
+  expect(readdirSync(place, { recursive: true }).toSorted()).toEqual(before)
+  expect((await holdfast(pds.dataDir, ['doctor'], another)).text).toContain(
+    'the passphrase does not decrypt these backups',
+  )
+})
+
 test('first backups with a passphrase at the same time can all be decrypted', async () => {
   const place = folder('sealed at once')
   const passphrase = sealedBackups

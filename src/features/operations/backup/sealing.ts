@@ -70,8 +70,7 @@ const plain = {
 export async function sealOf(archive: Archive, given: Passphrase, now: Date): Promise<Seal> {
   const existing = await archiveFile(archive)
   const { recipient, identity } = existing ?? (await found(archive, given, now.getTime()))
-  if (recipient === null && given.passphrase !== null)
-    throw new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
+  if (recipient === null && given.passphrase !== null) throw isPlain()
   if (recipient === null) return plain
   if (identity !== undefined) await haveIdentityFile(archive, Buffer.from(identity, 'base64'))
   return {
@@ -103,6 +102,20 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
     open: (name, content) => decrypted(name, content, identity),
   }
 }
+
+/**
+ * Throws OperatorError if this passphrase is not that of the archive, where there is one. A backup succeeds without it,
+ * and the holder of this passphrase alone could not restore that backup. Derives the key, as a restore does.
+ */
+export async function requirePassphrase(archive: Archive, passphrase: string | null): Promise<void> {
+  const file = await archiveFile(archive)
+  if (file === null || passphrase === null) return
+  if (file.recipient === null) throw isPlain()
+  await unsealOf(archive, passphrase)
+}
+
+const isPlain = () =>
+  new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
 
 async function* decrypted(
   name: string,

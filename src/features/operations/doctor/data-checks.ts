@@ -25,7 +25,14 @@ import { masterKeyFault, secretsQuery } from '../../../platform/secrets/vault.ts
 import { systemClock } from '../../../platform/running/clock.ts'
 import { createLog } from '../../../platform/running/log.ts'
 import { openBlobBucket } from '../../data/blobs/blobs.ts'
-import { lastRehearsal, newestSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
+import {
+  lastRehearsal,
+  newestSnapshots,
+  openArchive,
+  readManifest,
+  requirePassphrase,
+  snapshotName,
+} from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
@@ -311,7 +318,7 @@ async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
 
 /** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
-  const { intervalSecs, passphrase, workFactor } = config.backup
+  const { intervalSecs, passphrase } = config.backup
   const none = warning(
     `there is no backup of this server in ${destination} yet`,
     intervalSecs > 0
@@ -325,7 +332,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const latest = snapshotName(new Date(now()))
   const { own: newest } = await newestSnapshots(archive, config, latest)
   if (newest === undefined) return none
-  await sealOf(archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, new Date(now()))
+  await requirePassphrase(archive, passphrase?.reveal() ?? null)
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
 
   const manifest = await readManifest(archive, newest)
