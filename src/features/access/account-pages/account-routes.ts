@@ -499,7 +499,9 @@ async function moveAddress(
 ): Promise<Phrase | null> {
   await charge(call, 'createSession')
   if (hasPassword)
-    await loginWithPassword(call, did, form.get('current') ?? '', () => authenticationRequired('Invalid password'))
+    await loginWithPassword(call, did, form.get('current') ?? '', () => authenticationRequired('Invalid password'), {
+      isSignedIn: true,
+    })
   const code = form.get('code')?.trim()
   if (code === undefined) {
     await chargeMail(call, did, 'update_email')

@@ -51,7 +51,7 @@ interface SignInForm {
   leavesOrigin?: boolean
   /** Whether a passkey may stand for the password, and for which account alone; null for any. */
   passkey?: { did: Did | null }
-  /** Whether this proves who asks, and opens nothing. */
+  /** Whether this proves who asks, a holder who is signed in, and opens nothing. */
   isProof?: boolean
   /** Shows the form again. */
   again(fault: Fault): Promise<Response>
@@ -78,14 +78,15 @@ export async function withPassword(call: PageCall, form: URLSearchParams, wanted
   const password = form.get('password') ?? ''
   if (name === '' || password === '') return wanted.again(signInFaults.missing)
   if (password.length > MAX_TRIED_PASSWORD_CHARS) return wanted.again(signInFaults.wrong)
-  const outcome = await attemptLogin(call, name, async (account) => {
+  const attempt = async (account: Account | null) => {
     const revalidate = await provePassword(ctx, account, password, wrongPassword)
     if (!account || !revalidate) return null
     const asked = await askedFactors(ctx, account)
     return asked === null || (!wanted.isProof && (await isTrusted(call, account)))
       ? enter(call, account, revalidate, wanted)
       : askForFactor(call, form, wanted, { account, asked, revalidate })
-  })
+  }
+  const outcome = await attemptLogin(call, name, attempt, { isSignedIn: wanted.isProof })
   return outcome.ok ? outcome.value : wanted.again(signInFaults[outcome.fault])
 }
 

@@ -63,11 +63,11 @@ export async function resetPassword(exchange: Exchange, code: string, password: 
 const wrongPassword = () => authenticationRequired('Invalid password')
 
 /**
- * Set a new password for a holder who knows the current one. Throws `AuthenticationRequired` if it is wrong, and
- * `InvalidRequest` for an unacceptable new one.
+ * Set a new password for a signed-in holder who knows the current one. Throws `AuthenticationRequired` if it is wrong,
+ * and `InvalidRequest` for an unacceptable new one.
  */
 export async function changePassword(exchange: Exchange, did: Did, current: string, next: string): Promise<void> {
-  const revalidate = await loginWithPassword(exchange, did, current, wrongPassword)
+  const revalidate = await loginWithPassword(exchange, did, current, wrongPassword, { isSignedIn: true })
   await setPassword(exchange, did, next, { revalidate })
 }
 

@@ -73,6 +73,14 @@ class LoginAttempts {
 
 const loginAttempts = perContext(({ clock }) => new LoginAttempts(clock))
 
+interface Attempting {
+  /**
+   * Whether a browser session of the account asks, by DID. Its failures are counted apart: otherwise a stranger
+   * who knows the DID could keep the holder from everything that needs the password.
+   */
+  isSignedIn?: boolean
+}
+
 type LoginFault = 'wrong' | 'blocked'
 type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
 
@@ -84,21 +92,24 @@ export async function attemptLogin<T>(
   exchange: Exchange,
   identifier: string,
   attempt: (account: Account | null) => Promise<T | null>,
+  { isSignedIn = false }: Attempting = {},
 ): Promise<LoginOutcome<T>> {
   const { ctx } = exchange
   const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
+  // In capitals, so no identifier that a stranger enters has this count.
+  const counted = isSignedIn ? `SIGNED IN ${name}` : name
   const attempts = loginAttempts(ctx)
   const blocked = (): LoginOutcome<T> => {
     noteFailedSignIn(exchange, 'too many failures', null)
     return { ok: false, fault: 'blocked' }
   }
-  const entered = await attempts.enter(name)
+  const entered = await attempts.enter(counted)
   if (!entered) return blocked()
   let failed: boolean | null = null
   let shared: SharedAttempt | null = null
   try {
     if (ctx.db.cluster !== null) {
-      shared = await enterShared(ctx, name, MAX_FAILURES)
+      shared = await enterShared(ctx, counted, MAX_FAILURES)
       if (shared === null) return blocked()
     }
     const account = await accountNamed(ctx.db, name)
@@ -158,9 +169,13 @@ export async function loginWithPassword(
   identifier: string,
   password: string,
   wrong: () => Refusal,
+  attempting: Attempting = {},
 ): Promise<Revalidate> {
-  const login = await attemptLogin(exchange, identifier, (account) =>
-    provePassword(exchange.ctx, account, password, wrong),
+  const login = await attemptLogin(
+    exchange,
+    identifier,
+    (account) => provePassword(exchange.ctx, account, password, wrong),
+    attempting,
   )
   if (!login.ok) throw loginRefused(login.fault, wrong())
   return login.value
