@@ -3,7 +3,8 @@
  * systemd, Docker and shells read: its name ends in `.env`, and its variables count where the environment sets none.
  */
 import { TomlError, parse } from 'smol-toml'
-import { parseVariables } from './variables-file.ts'
+import { ENV_PREFIX } from './config-fields.ts'
+import { parseVariables, unsetLine } from './variables-file.ts'
 
 export interface Sources {
   env: Readonly<Record<string, string | undefined>>
@@ -57,6 +58,9 @@ function readVariables(env: Sources['env'], readFile: Sources['readFile'], path:
   if (text === null)
     return { table: {}, env, problem: path === DEFAULT_VARIABLES_FILE && nameIn(env) === null ? null : absent(path) }
   if (typeof text !== 'string') return { table: {}, env, problem: { subject: path, ...text } }
+  const line = unsetLine(text, ENV_PREFIX)
+  if (line !== null)
+    return { table: {}, env, problem: { subject: `${path}:${line}`, fault: 'sets no variable: write NAME=value' } }
   const variables = parseVariables(text)
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   const merged = { ...variables, ...given }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parseEnv } from 'node:util'
-import { parseVariables } from './variables-file.ts'
+import { parseVariables, unsetLine } from './variables-file.ts'
 
 test('a number sign is part of a value, unless white space is before it', () => {
   expect(parseVariables('A=ab#cd\nB=#ab\nC=ab #cd\nD= # none\n#E=ab\n  # F=ab')).toEqual({
@@ -35,4 +35,10 @@ test('everything else is read as the runtime reads it', () => {
   ]
   for (const text of texts)
     expect([text, parseVariables(text)]).toEqual([text, parseEnv(text) as Record<string, string>])
+})
+
+test('the first line is told that names a variable and sets none', () => {
+  const found = (text: string) => unsetLine(text, 'A_')
+  expect(['', '# A_B: 1\n\nA_B=1', "A_B='x\nA_C: 1'\nset -a", 'B_A: 1\nA_B='].map(found)).toEqual(Array(4).fill(null))
+  expect(['A_B: 1', 'x\n  A_B 1\nA_C', 'A_B="x\ny"\nexport A_C', 'A_B C=1'].map(found)).toEqual([1, 2, 3, 1])
 })

@@ -9,16 +9,31 @@ const EXPORT = 'export '
 /** Returns the variables by their names. Of several with one name, the last counts. Skips lines of another form. */
 export function parseVariables(text: string): Record<string, string> {
   const variables: Record<string, string> = {}
+  for (const { name, value } of entriesOf(text)) if (name !== null) variables[name] = value
+  return variables
+}
+
+/** Returns the number of the first line that names a variable with this prefix and sets none; null without one. */
+export function unsetLine(text: string, prefix: string): number | null {
+  for (const { name, line, number } of entriesOf(text))
+    if (name === null && withoutExport(line.trim()).startsWith(prefix)) return number
+  return null
+}
+
+/** Of a line and those that its value continues on. `name` is null if it sets no variable. */
+function* entriesOf(text: string): Generator<{ number: number; line: string; name: string | null; value: string }> {
+  let number = 1
   for (let at = 0; at < text.length;) {
     const end = lineEnd(text, at)
     const line = text.slice(at, end)
     const equals = line.indexOf('=')
     const name = equals < 0 ? null : nameIn(line.slice(0, equals))
     const value = name === null ? { text: '', end } : valueAt(text, at + equals + 1)
-    if (name !== null) variables[name] = value.text
-    at = lineEnd(text, value.end) + 1
+    yield { number, line, name, value: value.text }
+    const next = lineEnd(text, value.end) + 1
+    number += text.slice(at, next).split('\n').length - 1
+    at = next
   }
-  return variables
 }
 
 function lineEnd(text: string, at: number): number {
@@ -27,10 +42,11 @@ function lineEnd(text: string, at: number): number {
 }
 
 function nameIn(text: string): string | null {
-  const given = text.trim()
-  const name = given.startsWith(EXPORT) ? given.slice(EXPORT.length).trim() : given
+  const name = withoutExport(text.trim())
   return /^[\w.-]+$/.test(name) ? name : null
 }
+
+const withoutExport = (text: string): string => (text.startsWith(EXPORT) ? text.slice(EXPORT.length).trim() : text)
 
 /** Returns a value and where it ends. One in quotes may have several lines. */
 function valueAt(text: string, at: number): { text: string; end: number } {

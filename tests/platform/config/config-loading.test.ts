@@ -433,6 +433,14 @@ SERVICE_DATA_DIR="/srv/a folder"
       problems: expect.arrayContaining([{ subject: '/none.env', fault: 'there is no such file (SERVICE_CONFIG)' }]),
     })
   })
+
+  test('with a line that names a variable and sets none is refused, without the text of the line', () => {
+    for (const line of ['SERVICE_ADMIN_TOKEN: secret', 'SERVICE_ADMIN_TOKEN secret', 'export SERVICE_ADMIN_TOKEN'])
+      expect(loadFrom({ './holdfast.env': `# the token\nSERVICE_PORT=1\n${line}\nset -a\n` })).toMatchObject({
+        ok: false,
+        problems: [{ subject: './holdfast.env:3', fault: 'sets no variable: write NAME=value' }],
+      })
+  })
 })
 
 describe('bounds', () => {
