@@ -33,9 +33,13 @@ export interface FoundAccount {
  * none.
  */
 export async function findAccount(server: Server, name: string): Promise<FoundAccount> {
+  return server.post('/v1/admin/accounts/lookup', { account: await fullName(server, name) })
+}
+
+/** Returns the DID, email address or whole handle that `name` stands for. */
+export async function fullName(server: Server, name: string): Promise<string> {
   const given = name.trim().replace(/^@/, '').toLowerCase()
-  const account = /[.:@]/.test(given) ? given : fullHandle(given, (await describedServer(server)).availableUserDomains)
-  return server.post('/v1/admin/accounts/lookup', { account })
+  return /[.:@]/.test(given) ? given : fullHandle(given, (await describedServer(server)).availableUserDomains)
 }
 
 export const describedServer = (

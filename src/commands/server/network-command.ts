@@ -1,3 +1,4 @@
+import { fullName, NAMED_BY } from '../account/operator-accounts.ts'
 import { adminCommand } from '../admin-command.ts'
 import { minute, table } from '../report.ts'
 
@@ -31,12 +32,14 @@ export const networkCommand = adminCommand({
   summary: 'Show why posts do, or do not, reach the network.',
   details: `Follows the path of a post: whether relays were asked to crawl, what they have read, and who is connected to the event
 stream. With --account, also how the directory, DNS, a relay and the AppView see that account. Says how to fix each
-broken link. Exits with 1 if there is a fault.`,
-  options: { account: { value: 'ACCOUNT', doc: 'A DID, handle or email address.' } },
+broken link. Exits with 1 if there is a fault.
+
+${NAMED_BY}`,
+  options: { account: { value: 'ACCOUNT', doc: 'Follow the path of its posts.' } },
   async run({ server, options }) {
     const { account } = options
     const view = await server.get<NetworkView>('/v1/admin/network', {
-      account: typeof account === 'string' ? account : undefined,
+      account: typeof account === 'string' ? await fullName(server, account) : undefined,
     })
     const links = [...view.links, ...(view.account?.links ?? [])]
     const subscribers = [...view.subscribers, ...view.formerSubscribers.slice(0, MAX_FORMER)]

@@ -350,7 +350,8 @@ test('the way to the network is shown link by link, and the exit status says whe
   relay.answer('com.atproto.sync.getHostStatus', () => Response.json({ status: 'active' }))
   expect((await ask([])).code).toBe(0)
   const alice = await createAccount(other, 'alice')
-  const { account } = JSON.parse((await ask(['--account', alice.handle, '--json'])).out)
+  const [name] = alice.handle.split('.') as [string]
+  const { account } = JSON.parse((await ask(['--account', name, '--json'])).out)
   expect(account).toMatchObject({
     did: alice.did,
     links: expect.arrayContaining([expect.objectContaining({ name: 'identity' })]),
