@@ -29,7 +29,9 @@ export async function askHealth(url: string): Promise<ServerHealth> {
     return { state: 'failing', software, reason: said }
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
-    return { state: 'absent', software: null, reason: error.message }
+    const { code, message } = error.cause as NodeJS.ErrnoException
+    const reason = code === 'ECONNREFUSED' ? 'no server is listening' : `it cannot be reached: ${message}`
+    return { state: 'absent', software: null, reason }
   }
 }
 

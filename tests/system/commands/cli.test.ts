@@ -235,6 +235,14 @@ test('health does not take another program at the port for the server', async ()
   })
 })
 
+test('health says in words that no server runs', async () => {
+  const port = await freePort()
+  expect(await runProgram(['health', '--dev'], { PORT: String(port) })).toMatchObject({
+    code: 1,
+    out: `http://127.0.0.1:${port}: no server is listening\n`,
+  })
+})
+
 test('a second server leaves a data directory alone that the first one uses', async () => {
   using folder = temporaryFolder()
   const env = async () => ({ SERVICE_DATA_DIR: join(folder.path, 'data'), PORT: String(await freePort()) })
