@@ -480,6 +480,14 @@ describe('what cannot be used is told with its path and what to do', () => {
     )
   })
 
+  test('a place for the continuous backup that cannot be made, by its own key', async () => {
+    const env = await envOf(await used(), { SERVICE_BACKUP_CONTINUOUS: '/proc/backups' })
+    expect(await runProgram(['dev'], env)).toMatchObject({
+      code: 1,
+      err: 'holdfast dev: /proc/backups/continuous cannot be created: set backup.continuous to a folder on a disk\n',
+    })
+  })
+
   test('a disk that is full when a server makes its admin token', async () => {
     const dataDir = place()
     mkdirSync(dataDir)

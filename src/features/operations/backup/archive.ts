@@ -48,9 +48,13 @@ export interface Tagged {
  * Open a folder, or `s3://bucket/prefix` with the endpoint and credentials of `blob_mirror`. Throws OperatorError if
  * those are not configured.
  */
-export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Archive {
+export function openArchive(
+  place: string,
+  { backup, blobMirror, dataDir }: Pick<Config, 'backup' | 'blobMirror' | 'dataDir'>,
+): Archive {
   const bucketPlace = parseBucketPlace(place)
-  if (bucketPlace === null) return folderArchive(place)
+  const isContinuous = place === backup.continuous && place !== backup.destination
+  if (bucketPlace === null) return folderArchive(place, isContinuous ? 'backup.continuous' : 'backup.destination')
   const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
   if (endpoint === null || accessKeyId === null || secretAccessKey === null)
     throw new OperatorError(
@@ -68,16 +72,25 @@ export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config,
   return bucketArchive(bucket, prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`, dataDir)
 }
 
-function folderArchive(dir: string): Archive {
+/** `key`: the one that names the folder. */
+function folderArchive(dir: string, key: string): Archive {
+  const haveFolder = async (path: string): Promise<void> => {
+    try {
+      await mkdir(path, { recursive: true })
+      await access(path, constants.W_OK | constants.X_OK)
+    } catch (error) {
+      throw explained(error, { path, folder: dir, key })
+    }
+  }
   return {
     async write(name, content) {
       const path = join(dir, name)
-      await haveFolder(dirname(path), dir)
+      await haveFolder(dirname(path))
       await spoolWhole(path, content)
     },
     async writeNew(name, content) {
       const path = join(dir, name)
-      await haveFolder(dirname(path), dir)
+      await haveFolder(dirname(path))
       let isNew = false
       await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
       return isNew
@@ -100,7 +113,7 @@ function folderArchive(dir: string): Archive {
       if ((versions.at(-1)?.toString() ?? null) !== tag) return null
       const version = Number(tag ?? 0) + 1
       const path = join(dir, versionName(name, version))
-      await haveFolder(dirname(path), dir)
+      await haveFolder(dirname(path))
       let isNew = false
       await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
       // Without links nothing says that it is there for certain, and no other content is the same.
@@ -116,7 +129,7 @@ function folderArchive(dir: string): Archive {
     },
     async requireConditions() {
       const probe = join(dir, probeName())
-      await haveFolder(dirname(probe), dir)
+      await haveFolder(dirname(probe))
       try {
         await spoolWhole(probe, bytesOf(''), async (from, to) => {
           await link(from, to)
@@ -166,15 +179,6 @@ async function versionsOf(dir: string, name: string): Promise<number[]> {
     .filter((each) => each.startsWith(start) && /^\d{1,15}$/.test(each.slice(start.length)))
     .map((each) => Number(each.slice(start.length)))
     .toSorted((a, b) => a - b)
-}
-
-async function haveFolder(path: string, dir: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true })
-    await access(path, constants.W_OK | constants.X_OK)
-  } catch (error) {
-    throw explained(error, { path, folder: dir, key: 'backup.destination' })
-  }
 }
 
 /** What `link` fails with in file systems that have no links. */
