@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { request } from '../../support/clients/http.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
 import { until } from '../../support/until.ts'
-import { blocksOf, GUIDES, runnable, startMachine } from './machine.ts'
+import { blocksOf, GUIDES, MASTER_KEY_HEX, runnable, startMachine } from './machine.ts'
 import { notRun } from './not-run.ts'
 import { post, readable, remove, signIn } from './people.ts'
 
@@ -108,6 +108,21 @@ test('the guide to what is wrong finds what is wrong', async () => {
   await using machine = await startMachine()
   const [printed] = await machine.follow('when-something-is-wrong.md', { mayFail: true })
   expect(printed).toMatch(/^FAULT +proxy +[^]*^FAULT +relays +no relay is configured$[^]*^KIND /m)
+})
+
+test('the guide to secrets changes the master key', async () => {
+  await using machine = await startMachine()
+  const session = await signIn(machine, 'alice')
+  const newKey = 'ab'.repeat(32)
+  const [changed] = await machine.follow('secrets.md', {
+    values({ text }) {
+      if (text.includes('systemctl start')) machine.configure(`SERVICE_SIGNING_KEY_MASTER_KEY=${newKey}`)
+      return { OLD_KEY: MASTER_KEY_HEX, NEW_KEY: newKey }
+    },
+  })
+  expect(changed).toMatch(/^account\.signing_key_wrapped: 1$/m)
+  const { uri } = await post(machine, session)
+  expect(await readable(machine, uri)).toBe(true)
 })
 
 test('the guide to exports makes an archive, and restores from it what was deleted', async () => {
