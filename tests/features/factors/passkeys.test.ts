@@ -1,5 +1,6 @@
 /** Passkeys: each ceremony with an honest device, and with everything that a hostile one could send. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { SettingsService } from '@simplewebauthn/server'
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createAccount, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { appOn, codesOn, FactorHolder, passkeyOptionsOn } from '../../support/clients/factor-holder.ts'
@@ -9,6 +10,7 @@ import { cbor, PasskeyDevice, type Cbor, type Tampering } from '../../support/cl
 import { ConsoleBrowser } from '../../support/clients/console-browser.ts'
 import { giveRole } from '../../support/clients/role-holder.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
+import { certificateWithList } from '../../support/self-signed.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { lastCode, noticesTo } from '../../support/servers/mail.ts'
 import { startPds } from '../../support/servers/pds.ts'
@@ -241,6 +243,32 @@ describe('making one', () => {
     const passkey = new PasskeyDevice(pds.url).create(options, tampering)
     expect((await alice.browser.send(alice.path, { ...fields, name: 'x', passkey })).status).toBe(200)
     expect(await stored()).toHaveLength(1)
+  })
+
+  test('certificates of the device lead the server nowhere', async () => {
+    let asked = 0
+    const lists = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch() {
+        asked++
+        return new Response('no list')
+      },
+    })
+    const apples = { identifier: 'apple' } as const
+    const known = SettingsService.getRootCertificates(apples)
+    try {
+      const { root, leaf } = await certificateWithList(lists.url.href)
+      SettingsService.setRootCertificates({ ...apples, certificates: [root] })
+      const { fields, options } = await alice.openNewPasskey(alice.recoveryCodes.pop())
+      const statement = new Map<Cbor, Cbor>([['x5c', [leaf]]])
+      const passkey = new PasskeyDevice(pds.url).create(options, { format: 'apple', statement })
+      expect((await alice.browser.send(alice.path, { ...fields, passkey })).status).toBe(200)
+      expect(asked).toBe(0)
+    } finally {
+      SettingsService.setRootCertificates({ ...apples, certificates: known })
+      await lists.stop(true)
+    }
   })
 
   test.each([['nothing', ''], ...malformed])('%s is no answer', async (_, passkey) => {

@@ -193,7 +193,7 @@ function newKey(type: KeyType): { privateKey: KeyObject; cose: Map<Cbor, Cbor> }
 
 // CBOR, as far as devices write it (RFC 8949)
 
-export type Cbor = number | string | Buffer | Map<Cbor, Cbor>
+export type Cbor = number | string | Buffer | Cbor[] | Map<Cbor, Cbor>
 
 function head(major: number, value: number): Buffer {
   if (value < 24) return Buffer.from([(major << 5) | value])
@@ -205,5 +205,6 @@ export function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value)
   if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
   if (Buffer.isBuffer(value)) return Buffer.concat([head(2, value.byteLength), value])
+  if (Array.isArray(value)) return Buffer.concat([head(4, value.length), ...value.map(cbor)])
   return Buffer.concat([head(5, value.size), ...[...value].flatMap(([key, one]) => [cbor(key), cbor(one)])])
 }
