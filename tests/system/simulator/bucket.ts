@@ -52,6 +52,7 @@ export class SimulatedBucket {
   listsLateMillis = 0
   isDown = false
   #versions = 0
+  onDeleted: (key: string) => void = () => {}
   onStored: (key: string, bytes: Uint8Array, before: Uint8Array | null, by: Actor) => void = () => {}
 
   constructor(
@@ -70,6 +71,10 @@ export class SimulatedBucket {
 
   get lines(): Iterable<BucketLine> {
     return this.#lines.values()
+  }
+
+  contentOf(key: string): Uint8Array | null {
+    return this.#objects.get(key)?.bytes ?? null
   }
 
   heal(): void {
@@ -135,7 +140,7 @@ export class SimulatedBucket {
       return { headers: new Headers(), bytes: none, names: this.#list(String(query['prefix'] ?? '')) }
     const found = this.#objects.get(key)
     if (method === 'DELETE') {
-      this.#objects.delete(key)
+      if (this.#objects.delete(key)) this.onDeleted(key)
       return { headers: new Headers(), bytes: none }
     }
     if (method === 'PUT') {
@@ -151,7 +156,12 @@ export class SimulatedBucket {
     }
     if (found === undefined) return new BucketRefusal(404, 'NoSuchKey')
     const { bytes, tag } = found
-    return { headers: new Headers({ etag: `"${tag}"`, 'content-length': String(bytes.length) }), bytes }
+    const described = { etag: `"${tag}"`, 'content-length': String(bytes.length) }
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers['range'] ?? '') ?? []
+    if (last === undefined) return { headers: new Headers(described), bytes }
+    const part = bytes.subarray(Number(first), Number(last) + 1)
+    const range = `bytes ${first}-${Number(first) + part.length - 1}/${bytes.length}`
+    return { headers: new Headers({ ...described, 'content-range': range }), bytes: part }
   }
 
   /** Names under a prefix, in their order, and the size of each object. */

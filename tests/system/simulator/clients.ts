@@ -1,6 +1,7 @@
 /** Clients: what they do, and what they hold the server to. */
 import { formatDidKey, type PublicKey, type SigningKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, SIGNING_KEY_NAME, signOperation, stateOf } from '../../../src/protocol/plc.ts'
+import type { Reference } from './blobs.ts'
 import type { Told, Write } from './ledger.ts'
 import { actorNamed, type Actor } from './timeline.ts'
 import type { Ask, Node, Reply, World } from './world.ts'
@@ -25,6 +26,14 @@ interface Change {
   nsid: string
   json: object
   writes: Write[]
+  /** The upload of a blob to which the record refers. */
+  upload?: Upload
+}
+
+/** When it began, and how many failovers there were before. */
+interface Upload {
+  begunAt: number
+  era: number
 }
 
 type Named = { uri: string; cid: string }
@@ -89,6 +98,8 @@ export class Client {
       await this.#changeActivity(holder)
     else if (options.mood?.renameShare !== undefined && timeline.happens(options.mood.renameShare))
       await this.#changeIdentity(holder)
+    else if (options.mood?.blobShare !== undefined && timeline.happens(options.mood.blobShare))
+      await this.#useBlob(holder)
     else if (act < 26) await this.#change(this.#creation(holder))
     else if (act < 38)
       // At the same time, at nodes that may be different ones.
@@ -107,8 +118,8 @@ export class Client {
     return this.#ledger.begin({ did: holder.did, path, text, begunAt: this.world.timeline.now, by: this.name })
   }
 
-  #record(text: string): object {
-    return { $type: COLLECTION, text, createdAt: '2026-01-01T00:00:00.000Z' }
+  #record(text: string, blob?: Reference): object {
+    return { $type: COLLECTION, text, createdAt: '2026-01-01T00:00:00.000Z', blob }
   }
 
   #creation(holder: Holder): Change & { holder: Holder } {
@@ -125,13 +136,20 @@ export class Client {
     return `shared-${this.world.timeline.random.below(SHARED_KEYS)}`
   }
 
-  #put(holder: Holder, swapCommit?: string): Change & { holder: Holder } {
+  #put(holder: Holder, swapCommit?: string, blob?: Reference): Change & { holder: Holder } {
     const rkey = this.#sharedKey()
     const text = this.#ledger.newText()
     return {
       holder,
       nsid: 'com.atproto.repo.putRecord',
-      json: { repo: holder.did, collection: COLLECTION, rkey, record: this.#record(text), swapCommit, validate: false },
+      json: {
+        repo: holder.did,
+        collection: COLLECTION,
+        rkey,
+        record: this.#record(text, blob),
+        swapCommit,
+        validate: false,
+      },
       writes: [this.#begin(holder, `${COLLECTION}/${rkey}`, text)],
     }
   }
@@ -183,7 +201,7 @@ export class Client {
     return timeline.random.of(serving.length > 0 ? serving : nodes)
   }
 
-  #ask(node: Node, path: string, { json, token }: Omit<Ask, 'path'>): Promise<Reply> {
+  #ask(node: Node, path: string, ask: Omit<Ask, 'path'>): Promise<Reply> {
     this.#outstanding++
     return new Promise<Reply>((resolve) => {
       let isOver = false
@@ -194,7 +212,7 @@ export class Client {
         resolve(reply)
       }
       this.world.timeline.schedule(PATIENCE_MILLIS, this.actor, () => end(null))
-      node.ask(this.actor, { path, json, token }, end)
+      node.ask(this.actor, { path, ...ask }, end)
     })
   }
 
@@ -211,7 +229,7 @@ export class Client {
 
   /** Ask for a change. Returns the answer, or null if it says nothing for certain. */
   async #change(
-    { holder, nsid, json, writes }: Change & { holder: Holder },
+    { holder, nsid, json, writes, upload }: Change & { holder: Holder },
     node: Node = this.#node(),
   ): Promise<Reply> {
     const { world } = this
@@ -234,7 +252,7 @@ export class Client {
     this.#requireUnderstood(node, what, reply)
     if (told === 'acknowledged' && reply!.body['commit'] === undefined && writes.some(({ text }) => text !== null))
       world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
-    if (told === 'refused') this.#judge(reply!, what, writes)
+    if (told === 'refused') this.#judge(reply!, what, writes, upload)
     if (told === 'acknowledged') this.#requireActive(holder, writes[0]!.begunAt, `${node.name} acknowledges ${what}`)
     if (told === 'acknowledged' && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
@@ -249,11 +267,17 @@ export class Client {
   }
 
   /** Whether a refusal can be true. */
-  #judge({ status, body }: NonNullable<Reply>, what: string, [write]: readonly Write[]): void {
+  #judge(
+    { status, body }: NonNullable<Reply>,
+    what: string,
+    [write]: readonly Write[],
+    upload: Upload | undefined,
+  ): void {
     const { world } = this
     if (status === 503 || status === 429) return
     if (body['error'] === 'InvalidSwap') return
     if (body['error'] === 'AccountDeactivated' && this.#mayBe(write!.did, 'inactive', write!.begunAt)) return
+    if (body['error'] === 'BlobNotFound' && upload !== undefined && this.#mayBeGone(upload)) return
     // Keys that the server makes are new.
     world.fail(`${this.name} is refused ${what}, which nothing stands against: ${JSON.stringify(body)}`)
   }
@@ -328,6 +352,54 @@ export class Client {
     if (reply?.status !== 200 || era !== this.#ledger.era) return
     const { commit } = reply.body as { commit?: { rev: string } }
     if (commit !== undefined) this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
+  }
+
+  /** Upload a blob and refer to it, remove what refers to one, or read one. */
+  async #useBlob(holder: Holder): Promise<void> {
+    const { timeline } = this.world
+    const act = timeline.random.below(10)
+    if (act < 5) await this.#upload(holder)
+    else if (act < 8) await this.#change(timeline.happens(0.5) ? this.#deletion(holder) : this.#put(holder))
+    else await this.#download(holder)
+  }
+
+  async #upload(holder: Holder): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const { cid, ...content } = world.blobs!.any
+    const node = this.#node()
+    const upload = { begunAt: timeline.now, era: this.#ledger.era }
+    const what = `upload ${cid.slice(-6)} of ${holder.name}`
+    world.note(this.name, `asks ${node.name}: ${what}`)
+    const reply = await this.#ask(node, '/xrpc/com.atproto.repo.uploadBlob', { content, token: holder.token })
+    const told = this.#told(node, reply)
+    world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+    this.#requireUnderstood(node, what, reply)
+    if (told === 'refused' && ![503, 429].includes(reply!.status))
+      world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
+    if (told !== 'acknowledged') return
+    const blob = reply!.body['blob'] as Reference
+    if (blob.ref.$link !== cid) world.fail(`${node.name} says that ${cid} is ${blob.ref.$link}`)
+    if (timeline.happens(0.2)) return
+    await this.#pause(timeline.between(0, 1000))
+    await this.#change({ ...this.#put(holder, undefined, blob), upload })
+  }
+
+  #mayBeGone({ begunAt, era }: Upload): boolean {
+    return era !== this.#ledger.era || this.world.blobs!.mayBeGone(begunAt)
+  }
+
+  /** What is read under a CID has it. Whether it has to be there, the rows tell. */
+  async #download({ did, name }: Holder): Promise<void> {
+    const { world } = this
+    const { cid, bytes } = world.blobs!.any
+    const node = this.#node()
+    const reply = await this.#ask(node, `/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cid}`, {})
+    if (reply === null) return
+    world.note(this.name, `reads ${cid.slice(-6)} of ${name} at ${node.name}: ${reply.status}${wordsOf(reply)}`)
+    this.#requireUnderstood(node, `a read of ${cid}`, reply)
+    if (reply.status === 200 && reply.body['message'] !== Buffer.from(bytes).toString())
+      world.fail(`${node.name} sends something else for ${cid}: ${String(reply.body['message'])}`)
   }
 
   async #changeIdentity(holder: Holder): Promise<void> {

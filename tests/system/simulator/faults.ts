@@ -162,12 +162,49 @@ const faultsOnFile: Readonly<Record<string, Fault>> = {
   },
 }
 
-/** The machine that serves, most of the time: what happens to the other one matters less. */
-const eitherMachine = (world: World) =>
-  world.timeline.happens(0.7) ? world.nodes[world.pair!.serving]! : anyNode(world)
-/** Some are shorter than the lease is valid, and some longer. */
-const pairOutage = ({ timeline }: World) => timeline.between(100, timeline.happens(0.5) ? 3000 : 9000)
+/** The one that serves, most of the time: what happens to the other one matters less. */
+const machine = (world: World) =>
+  world.pair !== null && world.timeline.happens(0.7) ? world.nodes[world.pair.serving]! : anyNode(world)
+/** Of two machines, some are shorter than the lease is valid, and some longer. */
+const outage = ({ timeline, pair }: World) =>
+  timeline.between(100, pair === null ? 2000 : timeline.happens(0.5) ? 3000 : 9000)
 const secs = (millis: number) => `${(millis / 1000).toFixed(1)} s`
+
+/** Those of a bucket, and of the lines to it. */
+const faultsOfBucket: Readonly<Record<string, Fault>> = {
+  silentBucket(world) {
+    const { actor, name } = machine(world)
+    const millis = outage(world)
+    world.bucket!.lineOf(actor).silentUntil = world.timeline.now + millis
+    return `the line between ${name} and the bucket is silent for ${secs(millis)}`
+  },
+  cutOff(world) {
+    const { actor, name } = machine(world)
+    const millis = outage(world)
+    world.bucket!.lineOf(actor).cutUntil = world.timeline.now + millis
+    return `${name} is cut off from the bucket for ${secs(millis)}`
+  },
+  slowBucket(world) {
+    const bucket = world.bucket!
+    bucket.latencyMillis = world.timeline.between(50, 1200)
+    world.timeline.schedule(outage(world), world.fate, () => (bucket.latencyMillis = 15))
+    return `the bucket takes up to ${secs(bucket.latencyMillis)}`
+  },
+  lyingBucket(world) {
+    const bucket = world.bucket!
+    bucket.errorShare = world.timeline.between(0.05, 0.5)
+    bucket.listsLateMillis = world.timeline.between(0, 5000)
+    world.timeline.schedule(outage(world), world.fate, () => (bucket.errorShare = bucket.listsLateMillis = 0))
+    return `the bucket reports what is not so in ${Math.round(100 * bucket.errorShare)} % of its answers, and lists late`
+  },
+  bucketDown(world) {
+    const bucket = world.bucket!
+    const millis = outage(world)
+    bucket.isDown = true
+    world.timeline.schedule(millis, world.fate, () => (bucket.isDown = false))
+    return `the bucket refuses everything for ${secs(millis)}`
+  },
+}
 
 /** How long clients pause, and when the line is silent, so that nothing is on its way. */
 const QUIET_MILLIS = 1500
@@ -183,7 +220,7 @@ const faultsOfPair: Readonly<Record<string, Fault>> = {
    */
   slowDisk(world) {
     const { timeline, fate } = world
-    const node = eitherMachine(world)
+    const node = machine(world)
     const disk = world.diskOf(node)!
     disk.flushMillis = timeline.between(20, 400)
     disk.fileMillis = timeline.between(1, 50)
@@ -196,65 +233,34 @@ const faultsOfPair: Readonly<Record<string, Fault>> = {
     return `the disk of ${node.name} gets slow`
   },
   crash(world) {
-    const node = eitherMachine(world)
-    node.restart(pairOutage(world))
+    const node = machine(world)
+    node.restart(outage(world))
     return `${node.name} is killed`
   },
   powerCut(world) {
-    const node = eitherMachine(world)
+    const node = machine(world)
     world.cutPower(node)
     return `the machine of ${node.name} goes out`
   },
   stop(world) {
-    const node = eitherMachine(world)
+    const node = machine(world)
     node.stop(world.timeline.between(100, 1000))
     return `${node.name} is stopped, and starts again`
   },
   freeze(world) {
-    const node = eitherMachine(world)
-    const millis = pairOutage(world)
+    const node = machine(world)
+    const millis = outage(world)
     freeze(node.actor, world.timeline.now + millis)
     return `${node.name} freezes for ${secs(millis)}`
   },
-  silentBucket(world) {
-    const { actor, name } = eitherMachine(world)
-    const millis = pairOutage(world)
-    world.pair!.bucket.lineOf(actor).silentUntil = world.timeline.now + millis
-    return `the line between ${name} and the bucket is silent for ${secs(millis)}`
-  },
-  cutOff(world) {
-    const { actor, name } = eitherMachine(world)
-    const millis = pairOutage(world)
-    world.pair!.bucket.lineOf(actor).cutUntil = world.timeline.now + millis
-    return `${name} is cut off from the bucket for ${secs(millis)}`
-  },
-  slowBucket(world) {
-    const { bucket } = world.pair!
-    bucket.latencyMillis = world.timeline.between(50, 1200)
-    world.timeline.schedule(pairOutage(world), world.fate, () => (bucket.latencyMillis = 15))
-    return `the bucket takes up to ${secs(bucket.latencyMillis)}`
-  },
-  lyingBucket(world) {
-    const { bucket } = world.pair!
-    bucket.errorShare = world.timeline.between(0.05, 0.5)
-    bucket.listsLateMillis = world.timeline.between(0, 5000)
-    world.timeline.schedule(pairOutage(world), world.fate, () => (bucket.errorShare = bucket.listsLateMillis = 0))
-    return `the bucket reports what is not so in ${Math.round(100 * bucket.errorShare)} % of its answers, and lists late`
-  },
-  bucketDown(world) {
-    const { bucket } = world.pair!
-    const millis = pairOutage(world)
-    bucket.isDown = true
-    world.timeline.schedule(millis, world.fate, () => (bucket.isDown = false))
-    return `the bucket refuses everything for ${secs(millis)}`
-  },
+  ...faultsOfBucket,
   /** The machine that serves may be out of reach, while clients pause. */
   promote(world) {
     const { timeline, nodes } = world
     const pair = world.pair!
     if (timeline.happens(0.3)) return pair.promote()
     const { actor, name } = nodes[pair.serving]!
-    const millis = pairOutage(world)
+    const millis = outage(world)
     world.quietUntil = timeline.now + QUIET_MILLIS
     timeline.schedule(SILENCE_MILLIS, world.fate, () => {
       pair.bucket.lineOf(actor).silentUntil = timeline.now + millis
@@ -278,7 +284,7 @@ export function faultsOf(world: World): () => void {
     timeline.schedule(timeline.between(0, world.options.mood?.faultMillis ?? millis * 0.9), world.fate, () => {
       if (world.isEnding) return
       befallen.push(kind)
-      const what = (possible[kind] ?? faultsOfMoods[kind])!(world)
+      const what = (possible[kind] ?? faultsOfMoods[kind] ?? faultsOfBucket[kind])!(world)
       world.note('fate', what)
     })
   }
@@ -292,7 +298,7 @@ export function faultsOf(world: World): () => void {
     world.server.isFull = false
     world.server.isDown = false
     for (const disk of world.disks) disk.cutsAtFlush = 0
-    world.pair?.bucket.heal()
+    world.bucket?.heal()
     world.directory?.heal()
     world.server.stallShare = 0
     world.server.cutsAtCommit = 0

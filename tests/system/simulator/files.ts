@@ -1,6 +1,7 @@
 /** Stands in for `node:fs/promises`: the same on the event loop's own thread, so that it ends where it began. */
 import * as fs from 'node:fs'
-import { takesAWhile } from './seams.ts'
+import { held, takesAWhile } from './seams.ts'
+import type { Folder } from './folder.ts'
 
 export { constants } from 'node:fs'
 
@@ -8,21 +9,35 @@ type Sync<Name extends keyof typeof fs> = (typeof fs)[Name] extends (...given: i
   ? (...given: Given) => Promise<Awaited<Result>>
   : never
 
-const promised = <Name extends keyof typeof fs>(name: Name): Sync<Name> =>
+/** `before` is called with the folder of blobs, and what is given. */
+const promised = <Name extends keyof typeof fs>(
+  name: Name,
+  before?: (folder: Folder, ...paths: string[]) => void,
+): Sync<Name> =>
   (async (...given: never[]) => {
     await takesAWhile()
+    const folder = before && folderOf(given[0]!)
+    if (folder) before!(folder, ...given)
     return (fs[name] as unknown as (...given: never[]) => unknown)(...given)
   }) as Sync<Name>
 
+/** The folder in which files may be lost; null if the path is of another one. */
+function folderOf(path: string): Folder | null {
+  const { folder } = held
+  return folder !== null && folder.has(path) ? folder : null
+}
+
 export const access = promised('accessSync')
 export const link = promised('linkSync')
-export const mkdir = promised('mkdirSync')
+export const mkdir = promised('mkdirSync', (folder, path) => {
+  if (!fs.existsSync(path)) folder.made(path)
+})
 export const mkdtemp = promised('mkdtempSync')
 export const readdir = promised('readdirSync')
 export const readFile = promised('readFileSync')
 export const realpath = promised('realpathSync')
-export const rename = promised('renameSync')
-export const rm = promised('rmSync')
+export const rename = promised('renameSync', (folder, from, to) => folder.moves(from, to!))
+export const rm = promised('rmSync', (folder, path) => folder.removes(path))
 export const stat = promised('statSync')
 export const unlink = promised('unlinkSync')
 export const statfs = promised('statfsSync')
@@ -35,13 +50,20 @@ export async function open(path: string, flags: string, mode?: number) {
   await takesAWhile()
   const fd = fs.openSync(path, flags, mode)
   descriptors.add(fd)
+  let isClosed = false
+  const folder = folderOf(path)
+  if (flags.includes('w')) folder?.made(path)
   return {
     fd,
     sync: async () => {
       await takesAWhile()
+      folder?.synced(path)
       fs.fsyncSync(fd)
     },
-    datasync: async () => fs.fdatasyncSync(fd),
+    datasync: async () => {
+      folder?.synced(path)
+      fs.fdatasyncSync(fd)
+    },
     stat: async () => fs.fstatSync(fd),
     truncate: async (size: number) => fs.ftruncateSync(fd, size),
     read: async (bytes: Uint8Array, start: number, count: number, at: number) => ({
@@ -49,11 +71,16 @@ export async function open(path: string, flags: string, mode?: number) {
     }),
     write: async (bytes: Uint8Array, start = 0, count = bytes.byteLength - start, at: number | null = null) => {
       await takesAWhile()
+      folder?.written(path)
       return { bytesWritten: fs.writeSync(fd, bytes, start, count, at) }
     },
     writeFile: async (bytes: Uint8Array) => void fs.writeSync(fd, bytes),
     close: async () => {
-      if (descriptors.delete(fd)) fs.closeSync(fd)
+      // Another file may have the number by now.
+      if (isClosed) return
+      isClosed = true
+      descriptors.delete(fd)
+      fs.closeSync(fd)
     },
   }
 }

@@ -33,6 +33,8 @@ export interface Mood {
   absenceShare?: number
   /** How probable it is that a client changes an identity. The directory is then one of its own. */
   renameShare?: number
+  /** How probable it is that a client does something with blobs. */
+  blobShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
   graceMillis?: number
 }
@@ -83,6 +85,42 @@ const renames: Mood = {
 const renamesOnFile: Mood = { ...renames, faults: ['crash', 'powerCut', 'freeze', 'stop', ...directoryFaults] }
 const departuresOnFile: Mood = { ...departures, faults: ['stop', 'stop', 'slowDisk'] }
 
+/** Clients upload the same few blobs again and again, and records stop to refer to them. */
+const blobs: Mood = {
+  name: 'blobs',
+  isLong: false,
+  blobShare: 0.7,
+  tempoMillis: 1500,
+  millis: 24_000,
+  faults: [
+    'failover',
+    'failover',
+    'databaseRestart',
+    'silenceAtCommit',
+    'lag',
+    'slow',
+    'fullDisk',
+    'crash',
+    'crashAtCommit',
+    'interruptedCommit',
+    'cut',
+    'freeze',
+    'silence',
+    'stop',
+    'slowBucket',
+    'lyingBucket',
+    'bucketDown',
+    'silentBucket',
+    'cutOff',
+  ],
+}
+const blobsOnFile: Mood = {
+  ...blobs,
+  tempoMillis: 600,
+  millis: 6000,
+  faults: ['crash', 'powerCut', 'powerCutAtFlush', 'freeze', 'stop', 'slowDisk'],
+}
+
 /** The machine that follows is told to take over again and again, while the other one is out of reach. */
 const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
 
@@ -103,11 +141,15 @@ const behind: Mood = {
   ],
 }
 
-/** By what is left of a seed divided by 16: on PostgreSQL, and on SQLite. */
+/** By what is left of a seed divided by 32: on PostgreSQL, and on SQLite. */
 const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
   2: [departures, departuresOnFile],
+  6: [blobs, blobsOnFile],
   10: [absences, absences],
   12: [renames, renamesOnFile],
+  18: [departures, departuresOnFile],
+  26: [absences, absences],
+  28: [renames, renamesOnFile],
 }
 
 export interface Kind {
@@ -134,6 +176,7 @@ export const kindNames: readonly string[] = [
   departures.name,
   absences.name,
   renames.name,
+  blobs.name,
   takeovers.name,
   behind.name,
   ...moods.map(({ name }) => name),
@@ -145,7 +188,7 @@ export function kindOf(seed: number): Kind {
   if (seed % 160 === 39) return { ...PAIR, name: behind.name, isAsync: true, mood: behind }
   if (seed % 20 === 19) return PAIR
   const isOnFile = seed % 5 === 4
-  const mood = rareMoods[seed % 16]?.[isOnFile ? 1 : 0]
+  const mood = rareMoods[seed % 32]?.[isOnFile ? 1 : 0]
   if (isOnFile) return mood === undefined ? SQLITE : { ...SQLITE, name: mood.name, mood }
   if (mood !== undefined) return { name: mood.name, nodes: 2 + (Math.floor(seed / 16) % 2), mood }
   if (seed % 4 !== 1) return { name: 'cluster', nodes: 1 + (seed % 3) }

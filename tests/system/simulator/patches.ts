@@ -21,6 +21,50 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /has the clock id of|Record already exists/,
   },
+  'trusted-bytes': {
+    what: 'an upload relies on an object that a removal may have taken away since',
+    patches: [
+      {
+        path: 'src/features/data/blobs/blob-removal.ts',
+        find: 'if (found.removedAt === null || found.taker !== lastTaker)',
+        put: 'if (found.removedAt === undefined)',
+      },
+    ],
+    found: /its bytes are not there|owns it/,
+  },
+  'unflushed-name': {
+    what: 'the name of a blob is not flushed',
+    patches: [
+      {
+        path: 'src/features/data/blobs/blob-folder.ts',
+        find: 'await syncFolder(shard)',
+        put: '',
+      },
+    ],
+    found: /its bytes are not there/,
+  },
+  'late-reference': {
+    what: 'a blob is removed although a record has come to refer to it since it was listed',
+    patches: [
+      {
+        path: 'src/features/data/blobs/blob-store.ts',
+        find: 'AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()} AND NOT',
+        put: 'AND takedown_ref IS NULL AND NOT',
+      },
+    ],
+    found: /refers to/,
+  },
+  'late-owner': {
+    what: 'a file is removed although an account has come to own it since its row was deleted',
+    patches: [
+      {
+        path: 'src/features/data/blobs/blob-removal.ts',
+        find: 'if (!(await hasOwner(ctx.db, cid))) await blobStorage(ctx).remove(cid)\n}\n\n/**\n * Continue',
+        put: 'await blobStorage(ctx).remove(cid)\n}\n\n/**\n * Continue',
+      },
+    ],
+    found: /owns it/,
+  },
   floor: {
     what: 'the floor of the numbering rises past a transaction that runs but is younger than all that have ended',
     patches: [

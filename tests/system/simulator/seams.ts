@@ -7,6 +7,7 @@ import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { plugin } from 'bun'
 import type { SimulatedBucket } from './bucket.ts'
 import type { Disk } from './disk.ts'
+import type { Folder } from './folder.ts'
 import { EPOCH_MILLIS, type Pending, type Timeline } from './timeline.ts'
 
 /** A change of a source text. */
@@ -23,6 +24,8 @@ interface Held {
   /** The disk of the machine that is at work. */
   diskInUse: (() => Disk) | null
   bucket: SimulatedBucket | null
+  /** Where blobs are, unless they are in the bucket. */
+  folder: Folder | null
   /** Longest time that an operation on a file of the machine at work takes; null if none takes any. */
   fileMillis: (() => number) | null
   /** Stands in for `SQL` of the driver. */
@@ -30,7 +33,14 @@ interface Held {
 }
 
 /** What the replaced functions use; the present world sets it. */
-export const held: Held = { timeline: null, diskInUse: null, bucket: null, fileMillis: null, connect: null }
+export const held: Held = {
+  timeline: null,
+  diskInUse: null,
+  bucket: null,
+  folder: null,
+  fileMillis: null,
+  connect: null,
+}
 const SEAM = 'holdfast simulator'
 Object.assign(globalThis, { [Symbol.for(SEAM)]: held })
 
@@ -81,6 +91,22 @@ const seams: readonly Patch[] = [
     path: 'src/platform/network/bucket.ts',
     find: `import { Store, type BucketOptions, type Content } from './bucket-wire.ts'`,
     put: `import type { BucketOptions, Content } from './bucket-wire.ts'\nimport { Store } from '${import.meta.dir}/bucket.ts'`,
+  },
+  {
+    // Hours would be all that a world does.
+    path: 'src/features/data/blobs/blob-removal.ts',
+    find: 'const TOMBSTONE_MILLIS = HOUR_MILLIS',
+    put: 'const TOMBSTONE_MILLIS = 6000',
+  },
+  {
+    path: 'src/features/data/blobs/blob-removal.ts',
+    find: 'const TAKER_MILLIS = 600_000',
+    put: 'const TAKER_MILLIS = 10_000',
+  },
+  {
+    path: 'src/features/data/blobs/blob-bucket.ts',
+    find: 'const REMOVAL_TIMEOUT_MILLIS = MINUTE_MILLIS',
+    put: 'const REMOVAL_TIMEOUT_MILLIS = 2000',
   },
   {
     // What the system has mounted.
@@ -307,6 +333,8 @@ function replaceThreads(): void {
       done(() => () => work(given, key, content)).then((run) => run()),
   })
   Object.assign(subtle, {
+    digest: (_: string, content: Uint8Array) =>
+      done(() => new Bun.CryptoHasher('sha256').update(content).digest().buffer),
     importKey: (...given: Parameters<typeof importKey>) =>
       isSealing(given[2]) ? Promise.resolve(given[1]) : importKey(...given),
     ...sealing('encrypt', ({ iv, additionalData }, key, content) => {

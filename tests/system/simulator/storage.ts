@@ -49,7 +49,7 @@ export class Changes {
 }
 
 /** Tables whose changes somebody looks at. */
-const watched: ReadonlySet<string> = new Set(['repo', 'repo_seq', 'unnumbered_event'])
+const watched: ReadonlySet<string> = new Set(['repo', 'repo_seq', 'unnumbered_event', 'blob'])
 
 /** What a statement has touched. */
 export interface Touches {

@@ -109,6 +109,7 @@ export class Watch {
   /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
   get isAtRest(): boolean {
     if (this.#unnumbered.size > 0 || this.#misnamed().length > 0) return false
+    if (this.world.blobs?.areSwept === false) return false
     if (this.world.disk !== null) this.newest = this.head = this.#headInDatabase()
     const living = this.#living()
     const { pair } = this.world
@@ -129,11 +130,13 @@ export class Watch {
     if (this.#unnumbered.size > 0) return `${this.#unnumbered.size} committed events have no number`
     const [misnamed] = this.#misnamed()
     if (misnamed !== undefined) return misnamed
+    if (this.world.blobs?.areSwept === false) return 'blobs without references are still there'
     return `steps are not done: ${JSON.stringify(this.world.rows('SELECT kind, tries, last_error FROM step'))}`
   }
 
   #committed({ client, changed }: Committed): void {
     for (const change of changed) if (change.table === 'repo') this.#headChanged(change)
+    this.world.blobs?.committed(changed)
     const added = changed.filter(({ table, row }) => table === 'repo_seq' && row !== null)
     const gone = new Map<number, Unnumbered>()
     for (const { table, key, row } of changed) {
@@ -427,7 +430,11 @@ export class Watch {
     )) {
       const digest = shortDigest(row.frame)
       this.#requireNext(row.seq, this.#seen)
-      if (this.#lost.has(row.seq)) this.world.fail(`the log has another event ${row.seq} than the one that was lost`)
+      const lost = this.#lost.get(row.seq)
+      if (lost !== undefined && lost.digest !== digest)
+        this.world.fail(`the log has another event ${row.seq} than the one that was lost`)
+      // The machine that was replaced had sent it to the other one too.
+      this.#lost.delete(row.seq)
       this.#seen = row.seq
       this.#log.set(row.seq, { did: row.did, digest })
     }
@@ -521,6 +528,7 @@ export class Watch {
     const { world, ledger } = this
     const { now } = world.timeline
     if (world.disk !== null) this.#readFile()
+    world.blobs?.finish()
     for (const { did, rev, since, by } of this.#expected)
       if (this.#since.get(`${did} ${rev}`) !== since)
         world.fail(

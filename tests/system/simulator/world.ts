@@ -18,6 +18,8 @@ import { wireTime } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, parseMultikey, signingKey, type PublicKey } from '../../../src/protocol/keys.ts'
 import type { AuditEntry, LogOperation } from '../../../src/protocol/plc.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
+import { Blobs, configOfBlobs } from './blobs.ts'
+import type { SimulatedBucket } from './bucket.ts'
 import { Client, type Holder } from './clients.ts'
 import { SimulatedDirectory } from './directory.ts'
 import { Disk } from './disk.ts'
@@ -75,6 +77,8 @@ export interface Ask {
   path: string
   /** Null for a procedure without a body; missing for a query. */
   json?: object | null
+  /** What a procedure gets instead. */
+  content?: { bytes: Uint8Array; mimeType: string }
   token?: string
 }
 
@@ -195,6 +199,7 @@ export class Node {
       this.kill()
       const disk = world.diskOf(this)
       if (how !== 'stopped') disk?.restart(how === 'killed')
+      if (how === 'without power') world.blobs?.folder?.cut()
       // A machine that follows has put its database aside.
       if (disk !== null && disk === world.disk && (world.pair === null || this.app !== null))
         world.watch.requireReceived()
@@ -238,15 +243,18 @@ export class Node {
     timeline.schedule(timeline.between(0.1, 3), actor, () => {
       const dispatcher = this.#dispatcher
       if (dispatcher === null || actor !== this.actor) return lost()
-      const text = ask.json == null ? null : JSON.stringify(ask.json)
+      const { json, content = json == null ? undefined : contentOf(json), token } = ask
       const request = new Request(`${URL_OF_SERVICE}${ask.path}`, {
-        method: ask.json === undefined ? 'GET' : 'POST',
+        method: json === undefined && content === undefined ? 'GET' : 'POST',
         headers: {
           ...HEADERS,
-          ...(text !== null && { 'content-length': String(Buffer.byteLength(text)) }),
-          ...(ask.token !== undefined && { authorization: `Bearer ${ask.token}` }),
+          ...(content !== undefined && {
+            'content-length': String(content.bytes.length),
+            'content-type': content.mimeType,
+          }),
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
-        ...(text !== null && { body: text }),
+        ...(content !== undefined && { body: content.bytes }),
       })
       void dispatcher.dispatch(request, peer).then(async (response) => {
         const answered = await response.text()
@@ -280,6 +288,11 @@ export class Node {
 }
 
 const peer: Peer = { addressOf: () => '10.0.0.1', isDirect: true, mayIdle() {}, upgrade: () => false }
+
+const contentOf = (json: object) => ({
+  bytes: Buffer.from(JSON.stringify(json)),
+  mimeType: 'application/json',
+})
 
 export interface Mail {
   id: string
@@ -320,6 +333,8 @@ export class World {
   /** Of servers on SQLite, in the order of nodes. */
   readonly disks: readonly Disk[]
   readonly pair: Pair | null
+  /** Null in worlds without. */
+  readonly blobs: Blobs | null
   /** Null if servers have the one inside of them. */
   readonly directory: SimulatedDirectory | null
   readonly wires = new Map<Actor, Wire>()
@@ -353,10 +368,13 @@ export class World {
       (_, i) => new Disk(join(ground.dir, `disk${i}`), this.timeline, i === 0 ? (ground.file?.bytes ?? null) : null),
     )
     this.pair = options.isPair ? new Pair(this, options.isAsync ?? false) : null
+    this.blobs = options.mood?.blobShare === undefined ? null : new Blobs(this, join(ground.dir, FOLDER_ON_FILE))
     held.timeline = this.timeline
     held.diskInUse = () => this.#diskInUse!
-    held.bucket = this.pair?.bucket ?? null
-    held.fileMillis = this.pair === null ? null : () => this.#diskInUse?.fileMillis ?? PAIR_FILE_MILLIS
+    held.bucket = this.bucket
+    held.folder = this.blobs?.folder ?? null
+    held.fileMillis =
+      this.pair === null && this.blobs === null ? null : () => this.#diskInUse?.fileMillis ?? PAIR_FILE_MILLIS
     // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
     const { mood } = options
     this.isLong = mood?.isLong ?? this.timeline.happens(LONG_SHARE)
@@ -400,6 +418,10 @@ export class World {
     }))
   }
 
+  get bucket(): SimulatedBucket | null {
+    return this.pair?.bucket ?? this.blobs?.bucket ?? null
+  }
+
   /** The disk that counts: of the only server on SQLite, or of the machine that serves. Null on PostgreSQL. */
   get disk(): Disk | null {
     return this.disks[this.pair?.serving ?? 0] ?? null
@@ -437,19 +459,21 @@ export class World {
   }
 
   configOf(node: Node) {
-    const { pair } = this
-    const name = pair !== null ? pair.nameOf(node.name) : this.disk === null ? node.name : 'node on SQLite'
+    const { pair, blobs } = this
+    const folder = this.disk === null ? node.name.replaceAll(' ', '') : FOLDER_ON_FILE
+    const name = pair !== null ? pair.nameOf(node.name) : `${folder}${blobs === null ? '' : ' with blobs'}`
     const databaseUrl = this.diskOf(node)?.path ?? 'postgres://simulated@localhost/simulated'
     const known = this.ground.configs.get(name)
     if (known !== undefined) return { ...known, databaseUrl }
     const made = testConfig(
       {
-        dataDir: pair?.folderOf(node.name) ?? join(this.ground.dir, name.replaceAll(' ', '')),
+        dataDir: pair?.folderOf(node.name) ?? join(this.ground.dir, folder),
         port: 2583,
         publicUrl: URL_OF_SERVICE,
       },
       {
         ...(pair !== null && configOfPair(node.name, pair.isAsync)),
+        ...(blobs !== null && configOfBlobs(blobs.bucket !== null)),
         signingKeyMasterKey: MASTER_KEY,
         database: { afterFailover: 'continue' },
         databaseUrl,
@@ -585,8 +609,16 @@ export class World {
   /** Nothing happens any more. */
   end(): void {
     for (const disk of this.disks) disk.end()
+    this.blobs?.end()
     closeLeft()
-    Object.assign(held, { timeline: null, diskInUse: null, bucket: null, fileMillis: null, connect: null })
+    Object.assign(held, {
+      timeline: null,
+      diskInUse: null,
+      bucket: null,
+      folder: null,
+      fileMillis: null,
+      connect: null,
+    })
   }
 
   #outcome(startedAt: number): Outcome {
@@ -622,6 +654,8 @@ function migrated(): Database {
 }
 
 const MAX_NODES = 3
+/** Of servers on SQLite. */
+const FOLDER_ON_FILE = 'nodeonSQLite'
 /** Files are in memory where the system has a place for that. */
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 /** Carol forgets her password, which ends her sessions, so clients write to the others. */
@@ -640,7 +674,7 @@ export async function makeGround(): Promise<Ground> {
   const dir = mkdtempSync(join(MEMORY, 'simulator-'))
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
   for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
-  mkdirSync(join(dir, 'nodeonSQLite'))
+  mkdirSync(join(dir, FOLDER_ON_FILE))
   const ground: Ground = {
     storage: new Storage(migrated()),
     holders: [],
