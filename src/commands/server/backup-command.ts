@@ -1,4 +1,4 @@
-import { makeBackup, openArchive, requirePassphrase } from '../../features/operations/backup/backup.ts'
+import { makeBackup, openArchive } from '../../features/operations/backup/backup.ts'
 import { exitCodes, integerOption, Misuse } from '../command.ts'
 import { commandLog, configured, jsonOption } from '../configuration.ts'
 import { tellResult } from '../report.ts'
@@ -28,11 +28,9 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
     const place = positionals[0] ?? config.backup.destination
     if (place === null || place === undefined)
       throw new Misuse('name a destination for the backup, or set backup.destination')
-    const archive = openArchive(place, config)
-    const passphrase = config.backup.passphrase?.reveal() ?? null
-    await requirePassphrase(archive, passphrase)
-    const made = await makeBackup(config, archive, {
-      passphrase,
+    const made = await makeBackup(config, openArchive(place, config), {
+      passphrase: config.backup.passphrase?.reveal() ?? null,
+      isPassphraseTried: true,
       keep: integerOption(options, 'keep', 1) ?? null,
       now: new Date(),
       log: commandLog(invocation, config),

@@ -25,7 +25,7 @@ import { DamagedOnTheWay, openStorageOf, type BlobStorage, type StoredBlob } fro
 import { OperatorError } from '../../../base/operator-error.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
 import { copyInstant, noRoom } from './instant-copy.ts'
-import { sealOf, type Seal } from './sealing.ts'
+import { requirePassphrase, sealOf, type Seal } from './sealing.ts'
 import {
   beginSnapshot,
   BLOBS,
@@ -53,6 +53,8 @@ export interface BackupReport {
 
 export interface BackupOptions {
   passphrase: string | null
+  /** Refuse a passphrase that does not open the archive. Takes the time and the memory of a restore. Default: false. */
+  isPassphraseTried?: boolean
   /** Number of snapshots to keep, including the new one; null keeps all. */
   keep: number | null
   now: Date
@@ -76,9 +78,10 @@ const DELETED_BLOBS = 100
 export async function makeBackup(
   config: Config,
   archive: Archive,
-  { passphrase, keep, now, log }: BackupOptions,
+  { passphrase, isPassphraseTried = false, keep, now, log }: BackupOptions,
 ): Promise<BackupReport> {
   requireDatabase(config.databaseUrl)
+  if (isPassphraseTried) await requirePassphrase(archive, passphrase)
   const seal = await sealOf(archive, { passphrase, workFactor: config.backup.workFactor }, now)
   makeDataDirectory(config)
   await clearCopies(config.dataDir, now)

@@ -20,7 +20,7 @@ export {
   type Fetched,
 } from './restoring.ts'
 export { lastRehearsal, rehearse, type Counts, type Rehearsal } from './rehearsal.ts'
-export { requirePassphrase, unsealOf } from './sealing.ts'
+export { sealOf, unsealOf } from './sealing.ts'
 export { newestSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 

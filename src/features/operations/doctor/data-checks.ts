@@ -30,8 +30,9 @@ import {
   newestSnapshots,
   openArchive,
   readManifest,
-  requirePassphrase,
+  sealOf,
   snapshotName,
+  unsealOf,
 } from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
@@ -55,6 +56,7 @@ export const dataChecks: readonly Check[] = [
   { name: 'repositories', needs: 'database', run: checkRepositories },
   { name: 'blobs', run: checkBlobs },
   { name: 'backups', run: checkBackups },
+  { name: 'passphrase', needs: 'backups', run: checkPassphrase },
   { name: 'rehearsal', run: checkRehearsal },
 ]
 
@@ -318,7 +320,7 @@ async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
 
 /** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
-  const { intervalSecs, passphrase } = config.backup
+  const { intervalSecs, passphrase, workFactor } = config.backup
   const none = warning(
     `there is no backup of this server in ${destination} yet`,
     intervalSecs > 0
@@ -332,7 +334,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const latest = snapshotName(new Date(now()))
   const { own: newest } = await newestSnapshots(archive, config, latest)
   if (newest === undefined) return none
-  await requirePassphrase(archive, passphrase?.reveal() ?? null)
+  await sealOf(archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, new Date(now()))
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
 
   const manifest = await readManifest(archive, newest)
@@ -351,6 +353,28 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
       'run "holdfast sweep blob-scrub" and look at its report',
     )
   return ok(text)
+}
+
+/**
+ * Backups need no passphrase once there is one, so a wrong one goes unnoticed until a restore. Its key takes a second
+ * and 256 MiB to derive.
+ */
+async function checkPassphrase({ config, now }: Patient): Promise<Finding> {
+  const { destination, passphrase } = config.backup
+  if (destination === null || passphrase === null) return ok('backups have no passphrase')
+  if (!destination.startsWith('s3://') && !existsSync(destination)) return ok('there is no backup yet')
+  const archive = openArchive(destination, config)
+  const { own } = await newestSnapshots(archive, config, snapshotName(new Date(now())))
+  if (own === undefined) return ok('there is no backup yet')
+  try {
+    await unsealOf(archive, passphrase.reveal())
+    return ok('the configured passphrase decrypts the backups')
+  } catch (error) {
+    return fault(
+      `${destination}: ${wordsOf(error)}`,
+      'bring back the passphrase with which the first backup there was made, or name an empty destination',
+    )
+  }
 }
 
 /** A restore is rehearsed by an operator, or by a timer of theirs; the result is kept beside the backups. */
