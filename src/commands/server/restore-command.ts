@@ -230,7 +230,9 @@ async function verifyAndContinue(ctx: Context, { terminal }: Given, { missingBlo
 
 const tellRestored = (invocation: Given, { name: snapshot, missingBlobs }: Named, restored: Restored): void => {
   const { repos, blobs, accounts, seq } = restored
-  const text = `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`
+  const missing = missingBlobs.length === 0 ? '' : `, ${missingBlobs.length} blobs missing`
+  const verified = `${repos} repositories and ${blobs - missingBlobs.length} blobs verified${missing}`
+  const text = `${snapshot}: ${verified}, ${accounts} accounts announced again, event log continues at ${seq}`
   tellResult(invocation, { snapshot, repos, blobs, accounts, seq, missingBlobs }, text)
 }
 

@@ -491,6 +491,7 @@ test('a damaged backup is not restored', async () => {
   writeFileSync(blob!, 'other bytes')
   const restored = await holdfast(folder('from-damaged'), ['restore', place])
   expect(restored.text).toContain(`blob ${blobCid} is not in the backup`)
+  expect(restored.text).toContain('1 repositories and 0 blobs verified, 1 blobs missing, ')
 
   const [database] = allFiles(join(place, 'snapshots')).filter((path) => path.endsWith('database'))
   const bytes = readFileSync(database!)
