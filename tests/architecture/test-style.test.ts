@@ -88,6 +88,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/repo/commits.test.ts',
   'tests/features/repo/framed-blocks.test.ts',
   'tests/features/repo/fresh-nodes.test.ts',
+  'tests/features/repo/large-records-before.test.ts',
   'tests/features/repo/record-room.test.ts',
   'tests/features/repo/unlisted-records.test.ts',
   'tests/features/repo/records.test.ts',

@@ -81,6 +81,7 @@ export interface Tables {
   known_place: { did: string }
   known_wallet: Record<never, never>
   lane: { name: string; holder: string; turn: string; until: number }
+  large_record: { repo_id: number; path: string; value: Uint8Array }
   mailed_code: { did: string; requested_at: number }
   moderation_case: { did: string }
   move_in: { did: string; session_wrapped: string | null; stage: string }
@@ -165,6 +166,7 @@ export interface Tables {
     counted_rev: string | null
     node_count: number | null
     nodes_rev: string | null
+    has_large: number
   }
   repo_node: { repo_id: number; cid: Uint8Array; rev: string; bytes: Uint8Array; framing: Uint8Array | null }
   repo_seq: { seq: number; did: string; event_type: string; sequenced_at: number; frame: Uint8Array }

@@ -21,6 +21,7 @@ import {
   type Fetched,
   type Rehearsal,
 } from '../../features/operations/backup/backup.ts'
+import { rawParts } from '../../features/data/repo/repo.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
@@ -219,6 +220,7 @@ interface Restored {
 
 /** Throws `OperatorError` if anything is damaged. */
 async function verifyAndContinue(ctx: Context, { terminal }: Given, { missingBlobs, seq }: Named): Promise<Restored> {
+  await rawParts.setLargeRecordsAside(ctx.db)
   const { repos, blobs, faults } = await verifyEverything(ctx, {
     onFault: terminal.err,
     lostBlobs: new Set(missingBlobs),

@@ -410,8 +410,8 @@ const MAX_INNER_BYTES = 16 * 1024
  * The column `value` in a query for values that are decoded in one turn of the event loop: null for a large one, of
  * which the database knows the length without reading it, except in the row that `isFirst` selects.
  */
-export const valueInPiece = (isFirst: Sql): Sql =>
-  sql`CASE WHEN length(value) <= ${MAX_INNER_BYTES} OR ${isFirst} THEN value END AS value`
+export const valueInPiece = (isFirst: Sql, { value, bytes } = { value: sql`value`, bytes: sql`length(value)` }): Sql =>
+  sql`CASE WHEN ${bytes} <= ${MAX_INNER_BYTES} OR ${isFirst} THEN ${value} END AS value`
 
 /** The rows before the first one without a value. `isEnd`: there are no others after them. */
 export function pieceOf<Row extends { value: Uint8Array | null }>(

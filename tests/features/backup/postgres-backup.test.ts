@@ -1,5 +1,6 @@
 /** Backups of servers on PostgreSQL, and what comes back of them, in either database. */
 import { SQL } from 'bun'
+import { Database as SqliteFile } from 'bun:sqlite'
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -78,7 +79,7 @@ const write = async (account: TestAccount, rkey: string, blob?: Blob) => {
       repo: account.did,
       collection: 'com.example.note',
       rkey,
-      record: { text: rkey, ...(blob === undefined ? {} : { blob }) },
+      record: { text: rkey, ...(blob === undefined ? {} : { blob, more: 'x'.repeat(10_000) }) },
     },
   })
   expect(status).toBe(200)
@@ -120,6 +121,10 @@ test('a backup that is made while others write is one state, and is restored int
 
   const [onFile, onServer] = [at('on a file'), at('on a server')]
   expect(await holdfast(env(onFile, null), ['restore', archive])).toMatchObject({ code: 0 })
+  {
+    using file = new SqliteFile(join(onFile, 'holdfast.db'), { readonly: true })
+    expect(file.query('SELECT path FROM large_record').all()).toEqual([{ path: 'com.example.note/first' }])
+  }
   const databaseUrl = await keep(emptyDatabase())
   const restored = await holdfast(env(onServer, databaseUrl), ['restore', archive])
   expect(restored).toMatchObject({ code: 0, text: expect.stringContaining('1 repositories and 1 blobs verified') })

@@ -51,6 +51,7 @@ beforeAll(async () => {
   for (let i = 0; i < 60; i++) await post(alice, `note ${i}`, i === 0 ? blobs : [])
   const bob = await createAccount(pds, 'bob')
   await post(bob, 'bob was here')
+  await post(bob, 'and stayed '.repeat(2000))
   await pds.stop()
 })
 afterAll(async () => {
@@ -99,7 +100,7 @@ const notes = async (url: string) => {
   const found = await fetch(
     `${url}/xrpc/com.atproto.repo.listRecords?repo=${alice.did}&collection=org.example.note&limit=100`,
   )
-  return ((await found.json()) as { records: { uri: string; cid: string }[] }).records
+  return ((await found.json()) as { records: { uri: string; cid: string; value: { text: string } }[] }).records
 }
 const blobAt = async (url: string, cid: string) =>
   (await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${cid}`)).bytes()
@@ -209,6 +210,27 @@ test('a server moves to PostgreSQL and a bucket, goes on there, and comes back t
   expect((await notes(server.url)).map(({ cid }) => cid)).toContain(written.cid)
   expect(await blobAt(server.url, large)).toEqual(new Uint8Array(9 * 1024 ** 2).fill(2))
   await post(await logIn(server, alice, PASSWORD), 'and back')
+})
+
+test('large records that were written on PostgreSQL are stored apart on SQLite', async () => {
+  const databaseUrl = await emptyPostgres()
+  expect(await copy(pds.dataDir, ['--to', databaseUrl])).toMatchObject({ code: 0 })
+  const text = 'long '.repeat(4000)
+  {
+    await using server = await startOn(pds.dataDir, { databaseUrl })
+    await post(await logIn(server, alice, PASSWORD), text)
+  }
+  const sizes = sql`SELECT length(value) AS size FROM large_record ORDER BY size`
+  expect(await inspect(databaseUrl, (db) => db.all(sizes))).toHaveLength(1)
+  const folder = join(scratch, 'large')
+  expect(await copy(pds.dataDir, ['--to', folder], { SERVICE_DATABASE_URL: databaseUrl })).toMatchObject({ code: 0 })
+  const [longest] = await inspect(join(folder, 'holdfast.db'), (db) =>
+    db.all<{ size: number }>(sql`SELECT max(length(value)) AS size FROM record`),
+  )
+  expect(longest!.size).toBeLessThan(1000)
+  expect(await inspect(join(folder, 'holdfast.db'), (db) => db.all(sizes))).toHaveLength(2)
+  await using server = await startOn(folder, {})
+  expect((await notes(server.url)).map(({ value }) => value.text)).toContain(text)
 })
 
 test('what is not named stays where it is', async () => {

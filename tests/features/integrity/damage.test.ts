@@ -1,5 +1,6 @@
 /** Each column of each table that repositories consist of, damaged on purpose: the running check finds it. */
 import { expect, test } from 'bun:test'
+import { readCar } from '@atproto/repo'
 import { unthrottled } from '../../../src/base/pace.ts'
 import { spaceFaults } from '../../../src/features/data/spaces/spaces.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
@@ -44,6 +45,7 @@ const flipped = (bytes: Uint8Array, at = bytes.length - 1): Uint8Array => {
 const otherCid = (cid: string): string => cid.replace(/.$/, (last) => (last === 'a' ? 'e' : 'a'))
 
 const NOTE = 'com.example.note/note7'
+const NOVEL = 'com.example.note/novel'
 const LATER_NOTE = 'com.example.note/later'
 const FUTURE = '3zzzzzzzzzzzz'
 const FOLLOW = '3jzfcijpj2z2a'
@@ -75,6 +77,7 @@ async function spoilAll<Of extends Table, Name extends keyof Tables[Of] & string
 
 const repoOf = ({ id }: Damaged) => ({ id })
 const noteOf = ({ id }: Damaged) => ({ repo_id: id, path: NOTE })
+const novelOf = ({ id }: Damaged) => ({ repo_id: id, path: NOVEL })
 const nodesOf = ({ id }: Damaged) => ({ repo_id: id })
 const commitsOf = ({ did }: Damaged) => ({ did, event_type: 'commit' })
 const spaceOf = ({ spaceId }: Damaged) => ({ id: spaceId })
@@ -99,6 +102,7 @@ const tables: Readonly<Record<string, Columns>> = {
     counted_rev: 'says whether the number is believed: one that is not is counted',
     nodes_rev: 'says whether the number is believed: one that is not is counted',
     unlisted_count: 'says when records are next put into the other index',
+    has_large: (account) => pds.damage('repo', repoOf(account), { has_large: 0 }),
     takedowns: 'changes whenever what is read may differ; its value means nothing',
   },
   repo_node: {
@@ -120,6 +124,11 @@ const tables: Readonly<Record<string, Columns>> = {
     unlisted: 'says in which of two indices a record is; searches look into both',
     indexed_at: 'is written nowhere else',
     takedown_ref: 'is written nowhere else; cases say who took a record down, and operators may without one',
+  },
+  large_record: {
+    repo_id: (account) => pds.damage('large_record', novelOf(account), { repo_id: 999_999 }),
+    path: (account) => pds.damage('large_record', novelOf(account), { path: 'com.example.note/zzz' }),
+    value: (account) => spoil('large_record', novelOf(account), 'value', flipped),
   },
   repo_seq: {
     async seq(account) {
@@ -226,7 +235,7 @@ const tables: Readonly<Record<string, Columns>> = {
 
 /** Tables of repositories and blobs, by what they are called or by what they have. */
 const isOfRepositories = ({ name, columns }: { name: string; columns: readonly string[] }): boolean =>
-  /^(repo|record|blob|space|unnumbered)(_|$)/.test(name) ||
+  /^(repo|record|large_record|blob|space|unnumbered)(_|$)/.test(name) ||
   columns.some((column) => ['repo_id', 'space_repo_id', 'rev', 'rkey'].includes(column))
 
 test('every column of every table that repositories consist of is damaged here, or nothing else says what it says', async () => {
@@ -257,6 +266,7 @@ async function joined(): Promise<Damaged> {
   for (const more of [1, 2]) await record('com.example.note', `more${more}`, {})
   const createdAt = '2026-01-01T00:00:00.000Z'
   await record('app.bsky.graph.follow', FOLLOW, { $type: 'app.bsky.graph.follow', subject: did, createdAt })
+  await record('com.example.note', 'novel', { text: 'x'.repeat(100_000) })
   await record('com.example.note', 'image', { image })
   const space = `at://${did}/space/com.example.space/a`
   const inSpace = async (operations: object[]) =>
@@ -272,8 +282,18 @@ async function joined(): Promise<Damaged> {
   await inSpace([operation('create', 'a', { image }), operation('create', 'b', {}), operation('update', 'b', { n: 1 })])
   await inSpace([operation('create', 'later', {})])
   const [repo] = await pds.rows('repo', { did })
+  if (onPostgres) await asCopied(repo!.id)
   const [spaceRepo] = await pds.rows('space_repo', { did })
   return { ...account, id: repo!.id, spaceId: spaceRepo!.id, cid: image.ref.$link }
+}
+
+/** Stores the novel as in a database that was copied from SQLite. */
+async function asCopied(repoId: number): Promise<void> {
+  const where = { repo_id: repoId, path: NOVEL }
+  const [{ value }] = (await pds.rows('record', where, ['value'])) as [{ value: Uint8Array }]
+  await pds.plant('large_record', { ...where, value })
+  await pds.damage('record', where, { value: new Uint8Array() })
+  await pds.damage('repo', { id: repoId }, { has_large: 1 })
 }
 
 interface View {
@@ -300,6 +320,32 @@ test.each(Object.entries(tables['repo_seq']!) as [string, Damage][])(
     expect((await faultsOfLog()).length).toBeGreaterThan(before.length)
   },
 )
+
+test('a large value is found that is lost, that no record has, or that a record has which is not large', async () => {
+  const [lost, left, doubled] = [await joined(), await joined(), await joined()]
+  await pds.lose('large_record', novelOf(lost))
+  const { did, call } = left
+  const value = new Uint8Array(10_000)
+  for (const path of ['com.example.note/none', NOTE]) await pds.plant('large_record', { ...novelOf(left), path, value })
+  await pds.plant('large_record', { ...novelOf(doubled), path: NOTE, value })
+  const faultsOf = (account: TestAccount) => faultsOfRepo(pds.ctx, account.did as Did)
+  const stray = (path: string) => `a large value is stored at ${path}, but no record there refers to it`
+  expect(await faultsOf(lost)).toEqual([
+    `record ${NOVEL} would be unreadable in an archive`,
+    `record ${NOVEL} does not match its CID`,
+  ])
+  expect((await faultsOf(left)).toSorted()).toEqual([stray('com.example.note/none'), stray(NOTE)].toSorted())
+  expect(await faultsOf(doubled)).toEqual([stray(NOTE)])
+  // Nobody is shown other bytes, and a write to the same place puts it right.
+  const json = { repo: did, collection: 'com.example.note', rkey: 'none', record: { text: 'x'.repeat(20_000) } }
+  expect((await call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  expect((await call('com.atproto.repo.putRecord', { json: { ...json, rkey: 'note7', record: {} } })).status).toBe(200)
+  await until(async () => (await pds.count('unnumbered_event' as Table)) === 0)
+  expect(await faultsOf(left)).toEqual(onPostgres ? [stray('com.example.note/none')] : [])
+  // The archive of the other lacks one record, and can be read.
+  const archive = await (await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${lost.did}`)).bytes()
+  expect((await readCar(archive)).blocks.size).toBeGreaterThan(150)
+})
 
 test('an event that is lost is found, by those that follow it or because it is due', async () => {
   const account = await joined()

@@ -16,6 +16,7 @@ import { Uploader } from '../../support/clients/uploader.ts'
 import { Stored } from '../../support/stored-blobs.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPds } from '../../support/servers/pds.ts'
+import { onPostgres } from '../../support/servers/suite.ts'
 import { useWorld } from '../../support/world.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
@@ -43,6 +44,18 @@ async function joined(): Promise<Damaged> {
     )
   }
   return { ...account, id: (await rowOf(account)).id }
+}
+
+const novelOf = ({ id }: Damaged) => ({ repo_id: id, path: `${COLLECTION}/novel` })
+
+/** Writes a large record, which is stored as on SQLite. */
+async function withNovel(account: Damaged): Promise<void> {
+  await write(account, 'novel', { text: 'x'.repeat(100_000) })
+  if (!onPostgres) return
+  const [{ value }] = (await pds.rows('record', novelOf(account), ['value'])) as [{ value: Uint8Array }]
+  await pds.plant('large_record', { ...novelOf(account), value })
+  await pds.damage('record', novelOf(account), { value: new Uint8Array() })
+  await pds.damage('repo', { id: account.id }, { has_large: 1 })
 }
 
 const write = async (account: TestAccount, rkey: string, record: object = {}) => {
@@ -185,6 +198,20 @@ const harmless: [what: string, damage: (account: Damaged) => Promise<void>][] = 
       await pds.damage('repo', { id: account.id }, { data: flipped(data) })
     },
   ],
+  ['a lost large value, which the event log has', (account) => pds.lose('large_record', novelOf(account))],
+  [
+    'a large value with other bytes',
+    (account) => pds.damage('large_record', novelOf(account), { value: new Uint8Array(100_000) }),
+  ],
+  [
+    'a large value under another path, and others that no record has',
+    async (account) => {
+      const where = novelOf(account)
+      await pds.damage('large_record', where, { path: `${COLLECTION}/zzz` })
+      await pds.plant('large_record', { ...where, path: pathOf(7), value: new Uint8Array(9000) })
+    },
+  ],
+  ['a large record of which the repository does not know', ({ id }) => pds.damage('repo', { id }, { has_large: 0 })],
   ['wrong numbers', ({ id }) => pds.damage('repo', { id }, { record_count: 1, node_count: 1 })],
   ['a lost row of the repository', ({ id }) => pds.lose('repo', { id })],
   [
@@ -198,6 +225,7 @@ const harmless: [what: string, damage: (account: Damaged) => Promise<void>][] = 
 
 test.each(harmless)('%s: nothing is lost, and a relay accepts the repair', async (_, damage) => {
   const account = await joined()
+  await withNovel(account)
   const before = await valuesOf(account)
   await damage(account)
   expect(await faultsOfRepo(pds.ctx, account.did as Did)).not.toEqual([])
@@ -305,11 +333,14 @@ test('events that no subscriber could read go, and their records come from their
 test('the file of a repair brings the rows back, unless the repository was written to since', async () => {
   const account = await joined()
   const where = { repo_id: account.id, path: pathOf(7) }
+  await withNovel(account)
   await pds.damage('record', where, { value: new Uint8Array([0xa0]) })
+  await pds.damage('large_record', novelOf(account), { value: new Uint8Array(9000) })
   const rowsOfRepo = async (id: number) => ({
     records: (await pds.rows('record', { repo_id: id }))
       .map((row) => ({ ...row, repo_id: 0 }))
       .sort((a, b) => (a.path < b.path ? -1 : 1)),
+    large: (await pds.rows('large_record', { repo_id: id })).map(({ path, value }) => ({ path, value })),
     nodes: (await pds.rows('repo_node', { repo_id: id }))
       .map((row) => ({ ...row, repo_id: 0 }))
       .sort((a, b) => Buffer.compare(a.cid, b.cid)),

@@ -119,7 +119,7 @@ test.each([1, 2, 3])(
   60_000,
 )
 
-const uncounted = { records: null, nodes: null, unlisted: 0 }
+const uncounted = { records: null, nodes: null, unlisted: 0, hasLarge: 0 }
 
 test('a head is replaced only where it is the one that was read', async () => {
   const { ctx } = pds

@@ -100,6 +100,7 @@ test.each(bothWays)('after any commits the nodes are those of a plain map (%p)',
         records: null,
         nodes: null,
         unlisted: 0,
+        hasLarge: 0,
       })
       const after = new FreshNodes(packed)
       seen.spills += Number(fresh.nodes.length > 0 && after.stale.length === 0 && fresh.stale.length > 0)

@@ -34,7 +34,7 @@ async function pagesPerRecord(valueBytes: number, makesRoom: boolean): Promise<n
           rev = nextTid(rev, 1_700_000_000_000_000, 1)
           const value = Buffer.from(rev.repeat(valueBytes)).subarray(0, valueBytes)
           const record = { path: `${collection}/${rev}`, cid: cidOfCbor(value), subject: null, value }
-          await putRecords(tx, repoId, rev, 0, [record], { areListed: false })
+          await putRecords(tx, repoId, rev, 0, [record], { areListed: false, setsAside: true })
           if (makesRoom) await makeRoom(tx, repoId, rev, record, count)
         }
       })

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
+import { beforeLargeRecords } from '../../support/earlier-tables.ts'
 import { testConfig } from '../../support/servers/config.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
@@ -44,6 +45,8 @@ beforeAll(async () => {
   blob = uploaded.body.blob.ref.$link
   const json = { repo: did, collection: COLLECTION, rkey: 'image', record: { image: uploaded.body.blob } }
   expect((await call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+  const novel = { repo: did, collection: COLLECTION, rkey: 'novel', record: { text: 'x'.repeat(100_000) } }
+  expect((await call('com.atproto.repo.createRecord', { json: novel })).status).toBe(200)
   // In development, a session may write in spaces.
   const place = { space: `at://${did}/space/test.forum.space/hidden`, repo: did, collection: COLLECTION }
   for (const rkey of ['one', 'two']) {
@@ -56,17 +59,18 @@ beforeAll(async () => {
   cpSync(pds.dataDir, sound, { recursive: true })
 })
 
-const environment = (dataDir: string) => ({
+const environment = (dataDir: string, backupsAt = backups) => ({
   ...process.env,
   SERVICE_DATA_DIR: dataDir,
   SERVICE_PUBLIC_URL: url,
   SERVICE_PORT: '1',
   SERVICE_LOG_LEVEL: 'error',
-  SERVICE_BACKUP_DESTINATION: backups,
+  SERVICE_BACKUP_DESTINATION: backupsAt,
 })
 
-function run(dataDir: string, words: string[]): { code: number; text: string } {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...PROGRAM, ...words, '--dev'], { env: environment(dataDir) })
+function run(dataDir: string, words: string[], backupsAt = backups): { code: number; text: string } {
+  const env = environment(dataDir, backupsAt)
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...PROGRAM, ...words, '--dev'], { env })
   return { code: exitCode, text: `${stdout}${stderr}` }
 }
 
@@ -109,8 +113,11 @@ test('without --apply nothing changes, and with it the repository is whole; --un
   expect(run(folder, ['verify', '--quick']).code).toBe(1)
 })
 
-test('what is nowhere is refused, and comes from a backup or an archive', () => {
-  const statements = [LOST_RECORD, LOST_LOG]
+test.each([
+  ['what is nowhere', LOST_RECORD],
+  ['a large value that is nowhere', 'DELETE FROM large_record'],
+])('%s is refused, and comes from a backup or an archive', (_, lost) => {
+  const statements = [lost, LOST_LOG]
   const refused = run(damaged(...statements), ['repair', alice.did, '--apply'])
   expect(refused.code).toBe(1)
   expect(refused.text).toContain('--accept-loss')
@@ -125,6 +132,14 @@ test('what is nowhere is refused, and comes from a backup or an archive', () => 
     expect(run(folder, ['verify']).text).toContain('0 faults')
     expect(readdirSync(folder).filter((name) => name.startsWith('.repair-'))).toEqual([])
   }
+})
+
+test('a backup of an earlier version serves too', () => {
+  const earlier = join(scratch, 'earlier')
+  expect(run(damaged(...beforeLargeRecords), ['backup', earlier]).code).toBe(0)
+  const folder = damaged(LOST_RECORD, 'DELETE FROM large_record', LOST_LOG)
+  expect(run(folder, ['repair', alice.did, '--apply', '--backup', 'newest'], earlier)).toMatchObject({ code: 0 })
+  expect(run(folder, ['verify']).text).toContain('0 faults')
 })
 
 test('what is lost in a space comes from the backup, in a file of its own, and the public repository stays as it is', () => {

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import { Secret } from '../../../src/base/secret.ts'
+import { recordValue } from '../../../src/features/data/repo/large-records.ts'
 import { decode } from '../../../src/protocol/cbor.ts'
 import { Cid, cidOfBlobDigest } from '../../../src/protocol/cid.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
@@ -132,7 +133,7 @@ export class Blobs {
         .map(({ did, cid, record }) => `${did} ${cid} ${record}`),
     )
     for (const { did, path, value } of world.rows<{ did: string; path: string; value: Uint8Array }>(
-      'SELECT did, path, value FROM record JOIN repo ON repo.id = repo_id WHERE did IS NOT NULL',
+      `SELECT did, path, ${recordValue.texts.join('')} AS value FROM record JOIN repo ON repo.id = repo_id WHERE did IS NOT NULL`,
     )) {
       const { blob } = decode(value) as unknown as { blob?: { ref: Cid } }
       if (blob === undefined) continue

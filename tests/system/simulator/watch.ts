@@ -1,4 +1,5 @@
 /** The invariants. They are checked at every commit, every answer, every event that the relay gets, and at the end. */
+import { recordValue } from '../../../src/features/data/repo/large-records.ts'
 import { decode, decodeFirst } from '../../../src/protocol/cbor.ts'
 import { Cid } from '../../../src/protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../src/protocol/commit.ts'
@@ -545,9 +546,15 @@ export class Watch {
         did,
       )
       const records = world.rows<{ path: string; cid: Uint8Array; value: Uint8Array }>(
-        'SELECT path, cid, value FROM record WHERE repo_id = ?1 ORDER BY path',
+        `SELECT path, cid, ${recordValue.texts.join('')} AS value FROM record WHERE repo_id = ?1 ORDER BY path`,
         repo!.id,
       )
+      const [stray] = world.rows<{ path: string }>(
+        `SELECT path FROM large_record WHERE repo_id = ?1 AND NOT EXISTS (SELECT 1 FROM record
+          WHERE record.repo_id = ?1 AND record.path = large_record.path AND length(record.value) = 0)`,
+        repo!.id,
+      )
+      if (stray !== undefined) world.fail(`a large value of ${name} is left at ${stray.path}`)
       const root = buildTree(
         records.map(({ path, cid }) => [path, new Cid(cid)] as const),
         () => {},

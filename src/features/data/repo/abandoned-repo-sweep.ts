@@ -2,6 +2,7 @@
  * Deletes the rows of repositories that no account has, a few at a time: replaced ones, and imports that were given up.
  */
 import type { Sweep } from '../../../platform/running/sweeps.ts'
+import { deleteSomeLargeRecords } from './large-records.ts'
 import { deleteSomeNodes } from './node-store.ts'
 import { deleteSomeRecords } from './record-store.ts'
 import { claimAbandonedRepo, deleteRepoRow, listAbandonedRepos } from './repo-store.ts'
@@ -21,7 +22,7 @@ export const abandonedRepoSweep: Sweep = {
       // Since the list was read, an import may have resumed or an account may have adopted the repository.
       if (!(await ctx.db.transaction((tx) => claimAbandonedRepo(tx, id, ctx.clock.now())))) continue
       report.seen++
-      for (const deleteSome of [deleteSomeRecords, deleteSomeNodes]) {
+      for (const deleteSome of [deleteSomeRecords, deleteSomeLargeRecords, deleteSomeNodes]) {
         for (let deleted = ROWS; deleted > 0; report.rows += deleted)
           deleted = await ctx.db.transaction((tx) => deleteSome(tx, id, ROWS))
       }

@@ -28,6 +28,7 @@ import { refuseRecords, warnOfQuota } from '../../identity/quotas/quotas.ts'
 import { applyBlobChanges, blobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
+import { deleteLargeRecords, hasLarge, setsLargeAside } from './large-records.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
 import {
   countRecords,
@@ -122,30 +123,30 @@ export async function applyCommit(
       validated: record.isValidated,
     })),
   )
+  const setsAside = setsLargeAside(ctx.db)
+  const pathsOf = (writes: readonly ResolvedWrite[]) => writes.map(({ path }) => path)
+  const replaced = pathsOf(resolved.filter(({ action }) => action !== 'create'))
+  const newRecords = stored.map(({ path, record }) => ({
+    path,
+    cid: record.cid,
+    subject: record.subject,
+    value: record.bytes,
+  }))
   await together(
-    deleteRecords(
-      tx,
-      head.id,
-      resolved.filter(({ action }) => action === 'delete').map(({ path }) => path),
-    ),
-    putRecords(
-      tx,
-      head.id,
-      rev,
-      now,
-      stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
-      { areListed },
-    ),
+    deleteRecords(tx, head.id, pathsOf(resolved.filter(({ action }) => action === 'delete'))),
+    deleteLargeRecords(tx, head.id, head.hasLarge === 0 ? [] : replaced),
+    putRecords(tx, head.id, rev, now, newRecords, { areListed, setsAside }),
     updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh, {
       records,
       nodes: head.nodes === null ? null : head.nodes + built.nodes.length - built.removedNodes.length,
       unlisted: areListed ? 0 : unlisted,
+      hasLarge: head.hasLarge === 1 || (setsAside && hasLarge(newRecords)) ? 1 : 0,
     }),
     applyBlobChanges(tx, {
       did,
       rev,
       now,
-      replaced: resolved.filter(({ action }) => action !== 'create').map(({ path }) => path),
+      replaced,
       added: references,
     }),
     sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)]),

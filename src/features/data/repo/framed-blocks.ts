@@ -19,8 +19,6 @@ const MAX_ROWS = 512
  */
 const SMALL_BLOCK_BYTES = 8 * 1024
 const MAX_CHUNK_BYTES = 1024 ** 2
-/** More than a database value can have. */
-const ANY_BYTES = 2 ** 31 - 1
 
 /**
  * Two-byte varints, which begin almost every section, each at index 2 × its number. A look-up takes a quarter of the
@@ -44,14 +42,21 @@ export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
 export interface FramedRows {
   /** Null if there are no rows. */
   sections: Uint8Array | null
-  /** How many rows were left out because their blocks are too large. */
-  tooLarge: number
+  /** How many rows were left out because their blocks are not small. */
+  leftOut: number
 }
 
-/** SQL columns that join rows into `FramedRows`. `bytes` is the column of blocks. */
-export const framedBlocks = (bytes: Sql, maxBytes: number): Sql => sql`
-  CAST(string_agg(framing || cid || ${bytes}, '') FILTER (WHERE length(${bytes}) <= ${maxBytes}) AS BLOB) AS sections,
-  count(*) FILTER (WHERE length(${bytes}) > ${maxBytes}) AS "tooLarge"`
+/**
+ * SQL columns that join rows into `FramedRows`: those with small blocks, or all. `block` is the column of blocks, which
+ * is empty if a large block is elsewhere. One that is lost is left out.
+ */
+export function framedBlocks(block: Sql, which: 'small' | 'all'): Sql {
+  const isSmall = sql`length(${block}) BETWEEN 1 AND ${SMALL_BLOCK_BYTES}`
+  const framed = (bytes: Sql) => sql`string_agg(framing || cid || ${bytes}, '')`
+  return which === 'small'
+    ? sql`CAST(${framed(block)} FILTER (WHERE ${isSmall}) AS BLOB) AS sections, count(*) FILTER (WHERE NOT ${isSmall}) AS "leftOut"`
+    : sql`CAST(${framed(sql`NULLIF(${block}, CAST('' AS BLOB))`)} AS BLOB) AS sections, 0 AS "leftOut"`
+}
 
 /** How a row is framed, and the size of its block. */
 export interface Framing {
@@ -68,14 +73,14 @@ export interface KeyedBlocks<Key> {
   reader: Reader
   /** Which rows: `FROM … WHERE …`. */
   rows: Sql
-  /** Their columns of keys and of blocks. */
+  /** Their keys, and the lengths of their blocks. */
   key: Sql
-  block: Sql
+  bytes: Sql
   /** Bounds before and after every key. */
   first: Key
   last: Key
-  /** The rows after the first key, up to and including the second, without blocks of more than `maxBytes`. */
-  framed(after: Key, upTo: Key, maxBytes: number): Promise<FramedRows>
+  /** The rows after the first key, up to and including the second: those with small blocks, or all. */
+  framed(after: Key, upTo: Key, which: 'small' | 'all'): Promise<FramedRows>
 }
 
 /** All rows, in chunks of about the same size whatever the size of a row. */
@@ -86,14 +91,14 @@ export async function* framedChunks<Key extends string | Uint8Array>(
   let count = FIRST_ROWS
   for (let after = first; after !== last;) {
     const upTo = (await keyAfter(blocks, after, count)) ?? last
-    let chunk = await blocks.framed(after, upTo, SMALL_BLOCK_BYTES)
-    if (chunk.tooLarge > 0) {
+    let chunk = await blocks.framed(after, upTo, 'small')
+    if (chunk.leftOut > 0) {
       const bytes = await bytesIn(blocks, after, upTo)
       if (bytes > MAX_CHUNK_BYTES && count > 1) {
         count = Math.max(1, Math.floor((count * CHUNK_BYTES) / bytes))
         continue
       }
-      chunk = await blocks.framed(after, upTo, ANY_BYTES)
+      chunk = await blocks.framed(after, upTo, 'all')
     }
     const { sections } = chunk
     if (sections !== null) {
@@ -118,8 +123,8 @@ async function keyAfter<Key extends string | Uint8Array>(
 
 /** Total bytes of the blocks after the first key, up to and including the second. */
 const bytesIn = <Key extends string | Uint8Array>(
-  { reader, rows, key, block }: KeyedBlocks<Key>,
+  { reader, rows, key, bytes }: KeyedBlocks<Key>,
   after: Key,
   upTo: Key,
 ): Promise<number> =>
-  totalBytes(reader, sql`SELECT length(${block}) AS bytes ${rows} AND ${key} > ${after} AND ${key} <= ${upTo}`)
+  totalBytes(reader, sql`SELECT ${bytes} AS bytes ${rows} AND ${key} > ${after} AND ${key} <= ${upTo}`)

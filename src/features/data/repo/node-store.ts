@@ -116,15 +116,15 @@ export class StoredNodes {
       reader,
       rows: sql`FROM repo_node WHERE repo_id = ${repoId}`,
       key: sql`cid`,
-      block: sql`bytes`,
+      bytes: sql`length(bytes)`,
       first: new Uint8Array(),
       last: behindCids,
-      async framed(after, upTo, maxBytes) {
+      async framed(after, upTo, which) {
         const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
         // PostgreSQL would give an empty list the type text.
         const isCurrent = staleHere.length === 0 ? sql`1 = 1` : sql`cid NOT IN ${sqlList(staleHere)}`
         return (await reader.get<FramedRows>(sql`
-          SELECT ${framedBlocks(sql`bytes`, maxBytes)} FROM repo_node
+          SELECT ${framedBlocks(sql`bytes`, which)} FROM repo_node
           WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent}`))!
       },
     })

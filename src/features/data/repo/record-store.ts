@@ -19,6 +19,7 @@ import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { framedBlocks, framedChunks, framingOf, isMisframed, type FramedRows, type Framing } from './framed-blocks.ts'
+import { putLargeRecords, recordBytes, recordValue, valueBesideKey } from './large-records.ts'
 
 export interface StoredRecord {
   path: string
@@ -50,7 +51,7 @@ interface RecordRow {
   value: Uint8Array
 }
 
-const columns = sql`path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", value`
+const columns = sql`path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", ${recordValue} AS value`
 const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.cid) })
 
 /** Matches all paths of a collection: '0' is the character after '/'. */
@@ -79,18 +80,18 @@ export async function putRecords(
   rev: Tid,
   now: Millis,
   records: readonly NewRecord[],
-  { areListed }: { areListed: boolean },
+  { areListed, setsAside }: { areListed: boolean; setsAside: boolean },
 ): Promise<void> {
   for (const piece of inPieces(records)) {
-    const rows = piece.map(({ path, cid, subject, value }) => [
+    const rows = piece.map((record) => [
       repoId,
-      path,
-      cid.bytes,
+      record.path,
+      record.cid.bytes,
       rev,
       now,
-      subject,
-      value,
-      framingOf(value),
+      record.subject,
+      setsAside ? valueBesideKey(record) : record.value,
+      framingOf(record.value),
       areListed ? null : 1,
     ])
     await tx.run(sql`
@@ -99,6 +100,7 @@ export async function putRecords(
         cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject,
         value = excluded.value, framing = excluded.framing, unlisted = excluded.unlisted`)
   }
+  if (setsAside) await putLargeRecords(tx, repoId, records)
 }
 
 /** Bytes of a record beside its value and its path, in its row. */
@@ -144,12 +146,17 @@ export async function addRecords(
   rev: Tid,
   now: Millis,
   records: readonly NewRecord[],
+  { setsAside }: { setsAside: boolean },
 ): Promise<void> {
-  const insert = ({ path, cid, subject, value, written = { rev, at: now } }: NewRecord) =>
-    tx.run(sql`
+  const insert = (record: NewRecord) => {
+    const { path, cid, subject, written = { rev, at: now } } = record
+    const value = setsAside ? valueBesideKey(record) : record.value
+    return tx.run(sql`
       INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing)
-      VALUES (${repoId}, ${path}, ${cid.bytes}, ${written.rev}, ${written.at}, ${subject}, ${value}, ${framingOf(value)})`)
+      VALUES (${repoId}, ${path}, ${cid.bytes}, ${written.rev}, ${written.at}, ${subject}, ${value}, ${framingOf(record.value)})`)
+  }
   for (const piece of inPieces(records)) await together(...piece.map(insert))
+  if (setsAside) await putLargeRecords(tx, repoId, records)
 }
 
 export async function deleteRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
@@ -214,14 +221,14 @@ export type VisibleRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
 
 /** A page of a collection, without records that were taken down. */
 export const listRecords = (reader: Reader, did: Did, range: RecordRange): Promise<VisibleRecord[]> =>
-  reader.all(sql`SELECT path, cid, value FROM record WHERE ${inPage(did, range)}`)
+  reader.all(sql`SELECT path, cid, ${recordValue} AS value FROM record WHERE ${inPage(did, range)}`)
 
 /** A record without its value, of which only the length is read. */
 export type RecordEntry = Pick<VisibleRecord, 'path' | 'cid'> & { bytes: number }
 
 /** Like `listRecords`, without the values, which are most of its cost. */
 export const listRecordEntries = (reader: Reader, did: Did, range: RecordRange): Promise<RecordEntry[]> =>
-  reader.all(sql`SELECT path, cid, length(value) AS bytes FROM record WHERE ${inPage(did, range)}`)
+  reader.all(sql`SELECT path, cid, ${recordBytes} AS bytes FROM record WHERE ${inPage(did, range)}`)
 
 function inPage(did: Did, { collection, after, descending, limit }: RecordRange): Sql {
   const start = `${collection}/${after ?? ''}`
@@ -233,7 +240,7 @@ function inPage(did: Did, { collection, after, descending, limit }: RecordRange)
 
 /** The record at a path, beside the row of its account; without a CID if there is none or it was taken down. */
 export const visibleRecordAt = (path: string): Beside => ({
-  columns: sql`, record.cid, record.value`,
+  columns: sql`, record.cid, ${recordValue} AS value`,
   tables: sql`LEFT JOIN repo ON repo.did = account.did
     LEFT JOIN record ON record.repo_id = repo.id AND record.path = ${path} AND record.takedown_ref IS NULL`,
 })
@@ -247,7 +254,8 @@ export async function listAllRecords(
   limit: number,
 ): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
   const rows = await reader.all<RecordRow>(sql`
-    SELECT path, cid, rev, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+    SELECT path, cid, rev, ${recordValue} AS value FROM record
+    WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
   return rows.map(recordOf)
 }
 
@@ -263,7 +271,7 @@ export async function listPiece(
 ): Promise<{ records: Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]; isEnd: boolean }> {
   const rest = sql`record WHERE repo_id = ${repoId} AND path > ${after}`
   const found = await reader.all<Omit<RecordRow, 'value'> & { value: Uint8Array | null }>(sql`
-    SELECT path, cid, rev, ${valueInPiece(sql`path = (SELECT min(path) FROM ${rest})`)}
+    SELECT path, cid, rev, ${valueInPiece(sql`path = (SELECT min(path) FROM ${rest})`, { value: recordValue, bytes: recordBytes })}
     FROM ${rest} ORDER BY path LIMIT ${limit}`)
   const { rows, isEnd } = pieceOf(found, limit)
   return { records: rows.map(recordOf), isEnd }
@@ -280,12 +288,12 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
     reader,
     rows: sql`FROM record WHERE repo_id = ${repoId}`,
     key: sql`path`,
-    block: sql`value`,
+    bytes: recordBytes,
     first: '',
     last: LAST_PATH,
-    framed: async (after, upTo, maxBytes) =>
+    framed: async (after, upTo, which) =>
       (await reader.get<FramedRows>(sql`
-        SELECT ${framedBlocks(sql`value`, maxBytes)} FROM record
+        SELECT ${framedBlocks(which === 'small' ? sql`value` : recordValue, which)} FROM record
         WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`))!,
   })
 
@@ -298,8 +306,9 @@ export async function* recordBlocksSince(reader: Reader, repoId: number, since: 
       FROM record WHERE repo_id = ${repoId} AND ${kind} AND (rev, path) > (${rev}, ${path})
       ORDER BY rev, path LIMIT ${limit}`
     const pages = inBoundedPages(pageBounds, start, {
-      bytes: (after, limit) => totalBytes(reader, sql`SELECT length(value) AS bytes ${page(after, limit)}`),
-      read: (after, limit) => reader.all<Row>(sql`SELECT rev, path, cid, value ${page(after, limit)}`),
+      bytes: (after, limit) => totalBytes(reader, sql`SELECT ${recordBytes} AS bytes ${page(after, limit)}`),
+      read: (after, limit) =>
+        reader.all<Row>(sql`SELECT rev, path, cid, ${recordValue} AS value ${page(after, limit)}`),
     })
     for await (const rows of pages) yield rows.map(blockOf)
   }
@@ -343,16 +352,17 @@ export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): P
  * the index on CIDs.
  */
 export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
-  const row = await reader.get<{ value: Uint8Array }>(
-    sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} AND ${isListed} LIMIT 1`,
-  )
+  const row = await reader.get<{ value: Uint8Array }>(sql`
+    SELECT ${recordValue} AS value FROM record
+    WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} AND ${isListed} LIMIT 1`)
   return row && row.value
 }
 
 /** Returns those blocks of records that the index on CIDs has left out, in any order. */
 export async function findBlocksLeftOut(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
   const rows = await reader.all<Pick<RecordRow, 'cid' | 'value'>>(sql`
-    SELECT cid, value FROM record WHERE repo_id = ${repoId} AND ${areUnlisted} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+    SELECT cid, ${recordValue} AS value FROM record
+    WHERE repo_id = ${repoId} AND ${areUnlisted} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
   return rows.map(blockOf)
 }
 
@@ -400,7 +410,7 @@ export async function listRecordHeads(
   { after, upTo, limit }: { after: string; upTo: string; limit: number },
 ): Promise<RecordHead[]> {
   const rows = await reader.all<Pick<RecordRow, 'path' | 'cid' | 'rev'> & { subject: string | null } & Framing>(sql`
-    SELECT path, cid, rev, subject, framing, length(value) AS size FROM record
+    SELECT path, cid, rev, subject, framing, ${recordBytes} AS size FROM record
     WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo} ORDER BY path LIMIT ${limit}`)
   return rows.map(({ path, cid, rev, subject, framing, size }) => ({
     path,

@@ -12,6 +12,7 @@ import { tidyUp } from '../../../platform/running/tidying.ts'
 import type { Block } from '../../../protocol/car.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'
+import { setsLargeAside } from './large-records.ts'
 import { addNodes } from './node-store.ts'
 import { addRecords, copyTakedowns, type NewRecord } from './record-store.ts'
 import {
@@ -57,12 +58,15 @@ export async function stageBlocks(
   { nodes, records }: { nodes: readonly Block[]; records: readonly NewRecord[] },
 ): Promise<void> {
   const now = ctx.clock.now()
+  const setsAside = setsLargeAside(ctx.db)
   await Promise.all([
     ctx.db.transactionOn([], async (tx) => {
       if (!(await extendStaging(tx, id, stagedUntil(ctx)))) throw serviceUnavailable('The import took too long')
     }),
     ...slices(nodes).map((some) => ctx.db.transactionOn([], (tx) => addNodes(tx, id, rev, some))),
-    ...slices(records).map((some) => ctx.db.transactionOn([], (tx) => addRecords(tx, id, rev, now, some))),
+    ...slices(records).map((some) =>
+      ctx.db.transactionOn([], (tx) => addRecords(tx, id, rev, now, some, { setsAside })),
+    ),
   ])
 }
 

@@ -12,6 +12,7 @@ import {
 import type { Block } from '../../../protocol/car.ts'
 import { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
+import { hasLargeRecords, recordValue } from './large-records.ts'
 
 /** The current state of a repository. */
 export interface RepoHead {
@@ -51,7 +52,7 @@ export async function headWithRecord(
   path: string,
 ): Promise<{ repo: RepoHead; record: Block | null } | null> {
   const row = await reader.get<HeadRow & ({ cid: Uint8Array; value: Uint8Array } | Record<'cid' | 'value', null>)>(sql`
-    SELECT ${headColumns}, record.cid, record.value
+    SELECT ${headColumns}, record.cid, ${recordValue} AS value
     FROM repo LEFT JOIN record ON record.repo_id = repo.id AND record.path = ${path} WHERE repo.did = ${did}`)
   if (row === null) return null
   const { cid, value, ...head } = row
@@ -80,6 +81,8 @@ export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data
   nodes: number | null
   /** At least as many records are left out by indices. */
   unlisted: number
+  /** 0 if no value of a record was ever set aside, otherwise 1. */
+  hasLarge: number
 }
 
 /** The numbers of a repository that commits keep. */
@@ -94,14 +97,21 @@ const keptCounts = sql`${storedCount} AS records, CASE WHEN nodes_rev = rev THEN
 
 export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
   const row = await tx.get<
-    Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & RepoCounts & Pick<StoredTree, 'fresh' | 'unlisted'>
-  >(sql`SELECT id, rev, head, data, fresh, unlisted_count AS unlisted, ${keptCounts} FROM repo WHERE did = ${did}`)
+    Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & RepoCounts & Pick<StoredTree, 'fresh' | 'unlisted' | 'hasLarge'>
+  >(sql`
+    SELECT id, rev, head, data, fresh, unlisted_count AS unlisted, has_large AS "hasLarge", ${keptCounts}
+    FROM repo WHERE did = ${did}`)
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
 }
 
 /** Returns the kept numbers of a repository. */
 export const findCounts = async (reader: Reader, id: number): Promise<RepoCounts> =>
   (await reader.get<RepoCounts>(sql`SELECT ${keptCounts} FROM repo WHERE id = ${id}`))!
+
+/** Whether large values are stored although the row says that there never were any: commits would leave them behind. */
+export const lacksNoteOfLarge = async (reader: Reader, id: number): Promise<boolean> =>
+  (await reader.get(sql`
+    SELECT 1 FROM repo WHERE id = ${id} AND has_large = 0 AND ${hasLargeRecords(sql`${id}`)} = 1`)) !== null
 
 /** Keep numbers that were counted, unless the repository has changed since. */
 export const keepCounts = (
@@ -154,12 +164,14 @@ export async function repoHeads(reader: Reader, after: Did | null, limit: number
 
 /** Numbers of repositories, also of those that have lost their own row and have others left. */
 const numbersInUse = sql`
-  SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo`
+  SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM large_record
+  UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo`
 
 /** SQLite gives the highest number again. Returns one that no row names, which the repository then has. */
 async function ownNumber(tx: Tx, id: number): Promise<number> {
   const isTaken = await tx.get(sql`
-    SELECT 1 FROM record WHERE repo_id = ${id} UNION ALL SELECT 1 FROM repo_node WHERE repo_id = ${id} LIMIT 1`)
+    SELECT 1 FROM record WHERE repo_id = ${id} UNION ALL SELECT 1 FROM large_record WHERE repo_id = ${id}
+    UNION ALL SELECT 1 FROM repo_node WHERE repo_id = ${id} LIMIT 1`)
   if (isTaken === null) return id
   const free = await tx.get<{ id: number }>(sql`SELECT max(id) + 1 AS id FROM (${numbersInUse}) AS numbers`)
   await tx.run(sql`UPDATE repo SET id = ${free!.id} WHERE id = ${id}`)
@@ -228,11 +240,11 @@ export async function updateTree(
   before: ReadRepo,
   { rev, head, data, commitBlock }: RepoState,
   fresh: Uint8Array,
-  { records, nodes, unlisted }: RepoCounts & Pick<StoredTree, 'unlisted'>,
+  { records, nodes, unlisted, hasLarge }: RepoCounts & Pick<StoredTree, 'unlisted' | 'hasLarge'>,
 ): Promise<void> {
   const updated = await tx.run(sql`
     UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh},
-      unlisted_count = ${unlisted}, record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = ${rev}
+      unlisted_count = ${unlisted}, has_large = ${hasLarge}, record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = ${rev}
     WHERE id = ${before.id} AND rev = ${before.rev}`)
   requireUpdated(updated, before)
 }
@@ -274,7 +286,7 @@ export async function replaceRepo(
     )
   const owned = await tx.run(sql`
     UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL,
-      record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = ${rev}
+      record_count = ${records}, counted_rev = NULL, node_count = ${nodes}, nodes_rev = ${rev}, has_large = ${hasLargeRecords(sql`${staged.id}`)}
     WHERE id = ${staged.id} AND staged_until IS NOT NULL`)
   requireUpdated(owned, staged)
 }

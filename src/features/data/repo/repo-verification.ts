@@ -8,10 +8,11 @@ import type { Tid } from '../../../protocol/identifiers.ts'
 import type { PublicKey } from '../../../protocol/keys.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { walkTree } from '../../../protocol/mst.ts'
+import { findStrayValues } from './large-records.ts'
 import { hasSubjects, subjectOf } from './record-preparation.ts'
 import { findRecordsAt, LAST_PATH, listRecordHeads, type RecordHead } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
-import { findCounts, type RepoHead } from './repo-store.ts'
+import { findCounts, lacksNoteOfLarge, type RepoHead } from './repo-store.ts'
 
 /** How far the check of a repository is. */
 export interface CheckedUpTo {
@@ -89,6 +90,8 @@ async function countFaults(
   const storedNodes = await stored.countFramed(throttled)
   if (storedNodes.count !== nodes) faults.push(`${storedNodes.count} nodes are stored, but ${nodes} are in the tree`)
   if (storedNodes.misframed > 0) faults.push(`${storedNodes.misframed} nodes would be unreadable in an archive`)
+  if (await lacksNoteOfLarge(reader, repo.id))
+    faults.push('large records are stored, but the row says that there are none')
   if (storedNodes.newestRev > repo.rev)
     faults.push(`a node has revision ${storedNodes.newestRev}, the repository ${repo.rev}`)
   if ((kept.records ?? records) !== records)
@@ -146,6 +149,8 @@ async function rangeFaults(
     if (rows.length < PIECE_ROWS) break
     place = rows.at(-1)!.path
   }
+  for (const path of await throttled(() => findStrayValues(reader, id, { after, upTo })))
+    faults.push(`a large value is stored at ${path}, but no record there refers to it`)
   return [...faults, ...Array.from(wanted.keys(), (path) => `record ${path} is missing`)]
 }
 

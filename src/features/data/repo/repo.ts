@@ -12,6 +12,7 @@ import type { RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { syncEvent } from './commit-writer.ts'
 import { noFreshNodes, readableNodes } from './fresh-nodes.ts'
+import { recordBytes, recordValue, setLargeRecordsAside } from './large-records.ts'
 import { StoredNodes } from './node-store.ts'
 import {
   anyRecordUpTo,
@@ -57,8 +58,17 @@ export const recordTotals = { read: recordTotal, within: recordTotalOf, newestWi
 /** What is wrong with a stored repository, in our words and in those of independent code. */
 export const repoChecks = { faults: repoFaults, secondOpinion }
 
-/** For repairs, which take rows apart. */
-export const rawParts = { noFreshNodes, readableNodes, copyTakedowns, disownOrphan, skipNumbers }
+/** For repairs and copies, which take rows apart. */
+export const rawParts = {
+  noFreshNodes,
+  readableNodes,
+  copyTakedowns,
+  disownOrphan,
+  skipNumbers,
+  recordValue,
+  recordBytes,
+  setLargeRecordsAside,
+}
 
 /**
  * Head, revision and numbers of stored blocks and records; null if the account has no repository. Numbers that no

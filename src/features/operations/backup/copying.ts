@@ -27,6 +27,7 @@ import type { Log } from '../../../platform/running/log.ts'
 import { masterKeyFault, masterKeyFile, secretsQuery } from '../../../platform/secrets/vault.ts'
 import { hasBlobs, openStorageOf, ownedAmong, type BlobStorage } from '../../data/blobs/blobs.ts'
 import { numberRest } from '../../data/firehose/firehose.ts'
+import { rawParts } from '../../data/repo/repo.ts'
 import { copyBlobs, type BlobCopies } from './blob-copy.ts'
 import { requireEmpty } from './restoring.ts'
 import { copyTables, SourceFault } from './table-copy.ts'
@@ -129,10 +130,12 @@ async function copyDatabase(source: Database, copying: Copying): Promise<number>
   try {
     await migrate(target, migrations, systemClock.now(), { isCopyTarget: true })
     const tell = new Map<string, (count: number) => void>()
-    return await copyTables(source, target, (table, rows) => {
+    const rows = await copyTables(source, target, (table, rows) => {
       if (!tell.has(table)) tell.set(table, everyThousand(copying, `rows of ${table}`))
       tell.get(table)!(rows)
     })
+    await rawParts.setLargeRecordsAside(target)
+    return rows
   } catch (error) {
     throw error instanceof SourceFault ? error.cause : inDatabaseWords(error, databaseUrl)
   } finally {

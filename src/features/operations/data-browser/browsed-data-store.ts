@@ -4,7 +4,10 @@
  */
 import { sql, type Reader, type Sql } from '../../../platform/database/database.ts'
 import { spaceBlobs } from '../../data/blobs/blobs.ts'
+import { rawParts } from '../../data/repo/repo.ts'
 import type { Did, Millis, Tid } from '../../../protocol/identifiers.ts'
+
+const { recordBytes, recordValue } = rawParts
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
 
@@ -65,8 +68,8 @@ export const listBrowsedRecords = (
   }: { collection: string; after: string | null; limit: number; maxValueBytes: number },
 ): Promise<BrowsedRecord[]> =>
   reader.all(sql`
-    SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", length(value) AS bytes,
-      CASE WHEN length(value) <= ${maxValueBytes} THEN value END AS value
+    SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", ${recordBytes} AS bytes,
+      CASE WHEN ${recordBytes} <= ${maxValueBytes} THEN ${recordValue} END AS value
     FROM record WHERE repo_id = ${repoOf(did)} AND path > ${`${collection}/`}
       AND path < ${after === null ? `${collection}0` : `${collection}/${after}`}
     ORDER BY path DESC LIMIT ${limit}`)

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
+import { migrations } from '../../../platform/database/embedded-migrations.ts'
+import { migrate } from '../../../platform/database/migrations.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { newestSnapshots, openArchive, partsOf, unsealOf } from '../backup/backup.ts'
 
@@ -16,7 +18,7 @@ export interface BackupSources extends AsyncDisposable {
 
 /** `wanted`: the name of a backup, or null for the newest. Throws `OperatorError` if there is none. */
 export async function backupSources(
-  { config }: Pick<Context, 'config'>,
+  { config, clock }: Pick<Context, 'config' | 'clock'>,
   wanted: string | null,
 ): Promise<BackupSources> {
   const { destination, passphrase } = config.backup
@@ -32,6 +34,8 @@ export async function backupSources(
     const path = join(folder, 'backup.db')
     await parts.fetchDatabase(snapshot, path)
     const db = await openDatabase({ databaseUrl: path })
+    // A version before may have made it.
+    await migrate(db, migrations, clock.now())
     return {
       snapshot,
       reader: db,

@@ -173,13 +173,20 @@ export class Evidence implements Disposable {
 
   /** The repositories in spaces whose rows it has; none in the file of a public one. */
   spaces(): RepairedSpace[] {
-    const table = this.#file.query(`SELECT 1 FROM sqlite_schema WHERE name = 'repaired_space'`).get()
-    if (table === null) return []
+    if (!this.#has('repaired_space')) return []
     return this.#file.query<RepairedSpace, []>('SELECT id, space, rev FROM repaired_space').all()
   }
 
-  /** Yields the rows of a table as they were, in pages. Columns that the file does not have are left out. */
+  #has(table: string): boolean {
+    return this.#file.query('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== null
+  }
+
+  /**
+   * Yields the rows of a table as they were, in pages. What the file of an earlier version does not have is left out:
+   * columns and tables.
+   */
   *rows(table: ChangedTable | SpaceTable): Generator<RawRow[]> {
+    if (!this.#has(table)) return
     const query = this.#file.query<RawRow, [number, number]>(
       `SELECT rowid AS "#", * FROM "${table}" WHERE rowid > ? ORDER BY rowid LIMIT ?`,
     )

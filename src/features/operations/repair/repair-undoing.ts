@@ -27,7 +27,7 @@ import {
 } from './row-store.ts'
 import { deleteSpaceRows, spaceRev } from './space-row-store.ts'
 
-const tablesOfRepo = ['repo_node', 'record'] as const
+const tablesOfRepo = ['repo_node', 'record', 'large_record'] as const
 
 /**
  * Throws `OperatorError` if the file is none of a repair, the repository had no row then, or it was written to since.

@@ -53,7 +53,7 @@ export interface RawRecord {
 
 export const rawRecords = (reader: Reader, repoId: number, after: string, limit: number): Promise<RawRecord[]> =>
   reader.all(sql`
-    SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", value
+    SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", ${rawParts.recordValue} AS value
     FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
 
 export const rawNodes = (
@@ -120,6 +120,7 @@ export const changedTables = {
   repo: 'id',
   repo_node: 'repo_id',
   record: 'repo_id',
+  large_record: 'repo_id',
   blob: 'did',
   blob_reference: 'did',
   repo_seq: 'seq',

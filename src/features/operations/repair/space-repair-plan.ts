@@ -7,7 +7,6 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import { unthrottled } from '../../../base/pace.ts'
-import { tablesOf } from '../../../platform/database/catalog.ts'
 import { inPages, type Reader } from '../../../platform/database/database.ts'
 import { decode, type Data, type DataObject } from '../../../protocol/cbor.ts'
 import { Cid, cidFromBytes, cidOfCbor, equalBytes, parseCid } from '../../../protocol/cid.ts'
@@ -102,7 +101,6 @@ export async function planSpaceRepair(
   keepUncertain: boolean,
 ): Promise<SpaceRepairPlan> {
   const key = await signingKeyOf(ctx, ctx.db, did)
-  const backup = sources.backup !== null && (await hasSpaces(sources.backup)) ? sources.backup : null
   const isAhead = (rev: Tid) => tidMicros(rev) / 1000 > ctx.clock.now() + MAX_AHEAD_MILLIS
   return ctx.db.snapshot(async (reader) => {
     const plan = {
@@ -113,15 +111,9 @@ export async function planSpaceRepair(
       uncertain: [],
       undecided: [],
     }
-    const planner = new SpacePlanner(reader, plan, { ...sources, backup }, key?.publicKey ?? null, isAhead)
+    const planner = new SpacePlanner(reader, plan, sources, key?.publicKey ?? null, isAhead)
     return { ...plan, ...(await planner.planAll(keepUncertain)) }
   })
-}
-
-/** A backup may be older than spaces. */
-async function hasSpaces(backup: Reader): Promise<boolean> {
-  const tables = await tablesOf({ all: backup.all.bind(backup), dialect: { name: 'sqlite' } as never })
-  return tables.has('space_repo')
 }
 
 type Entries = ReadonlyMap<string, Cid>
