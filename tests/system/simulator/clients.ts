@@ -3,6 +3,7 @@ import { formatDidKey, type PublicKey, type SigningKey } from '../../../src/prot
 import { nextOperation, SIGNING_KEY_NAME, signOperation, stateOf } from '../../../src/protocol/plc.ts'
 import type { Reference } from './blobs.ts'
 import type { Told, Write } from './ledger.ts'
+import type { Session } from './sessions.ts'
 import { actorNamed, type Actor } from './timeline.ts'
 import type { Ask, Node, Reply, World } from './world.ts'
 import { PASSWORD } from './world.ts'
@@ -28,6 +29,8 @@ interface Change {
   writes: Write[]
   /** The upload of a blob to which the record refers. */
   upload?: Upload
+  /** The session that asks for it, if it is not that of the account. */
+  session?: Session
 }
 
 /** When it began, and how many failovers there were before. */
@@ -98,6 +101,8 @@ export class Client {
       await this.#changeActivity(holder)
     else if (options.mood?.renameShare !== undefined && timeline.happens(options.mood.renameShare))
       await this.#changeIdentity(holder)
+    else if (options.mood?.sessionShare !== undefined && timeline.happens(options.mood.sessionShare))
+      await this.#useSession(holder)
     else if (options.mood?.blobShare !== undefined && timeline.happens(options.mood.blobShare))
       await this.#useBlob(holder)
     else if (act < 26) await this.#change(this.#creation(holder))
@@ -231,7 +236,7 @@ export class Client {
 
   /** Ask for a change. Returns the answer, or null if it says nothing for certain. */
   async #change(
-    { holder, nsid, json, writes, upload }: Change & { holder: Holder },
+    { holder, nsid, json, writes, upload, session }: Change & { holder: Holder },
     node: Node = this.#node(),
   ): Promise<Reply> {
     const { world } = this
@@ -239,7 +244,7 @@ export class Client {
     const name = nsid.slice(nsid.lastIndexOf('.') + 1)
     const what = `${name} ${writes.map(({ text, path }) => (text === null ? path : `"${text}"`)).join(', ')} of ${holder.name}`
     world.note(this.name, `asks ${node.name}: ${what}`)
-    const reply = await this.#ask(node, `/xrpc/${nsid}`, { json, token: holder.token })
+    const reply = await this.#ask(node, `/xrpc/${nsid}`, { json, token: session?.accessJwt ?? holder.token })
     const told = this.#told(node, reply)
     if (told === 'acknowledged') world.pair?.acknowledged(node, writes[0]!.begunAt)
     const results = told === 'acknowledged' ? resultsIn(reply!.body) : []
@@ -254,7 +259,8 @@ export class Client {
     this.#requireUnderstood(node, what, reply)
     if (told === 'acknowledged' && reply!.body['commit'] === undefined && writes.some(({ text }) => text !== null))
       world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
-    if (told === 'refused') this.#judge(reply!, what, writes, upload)
+    if (told === 'refused') this.#judge(reply!, what, writes, { upload, session })
+    if (told === 'acknowledged' && session !== undefined) this.#requireLive(session, writes[0]!.begunAt, node, what)
     if (told === 'acknowledged') this.#requireActive(holder, writes[0]!.begunAt, `${node.name} acknowledges ${what}`)
     if (told === 'acknowledged' && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
@@ -273,13 +279,14 @@ export class Client {
     { status, body }: NonNullable<Reply>,
     what: string,
     [write]: readonly Write[],
-    upload: Upload | undefined,
+    { upload, session }: Pick<Change, 'upload' | 'session'>,
   ): void {
     const { world } = this
     if (status === 503 || status === 429) return
     if (body['error'] === 'InvalidSwap') return
     if (body['error'] === 'AccountDeactivated' && this.#mayBe(write!.did, 'inactive', write!.begunAt)) return
     if (body['error'] === 'BlobNotFound' && upload !== undefined && this.#mayBeGone(upload)) return
+    if (session !== undefined && this.#isEnded(session, body, write!.begunAt)) return
     // Keys that the server makes are new.
     world.fail(`${this.name} is refused ${what}, which nothing stands against: ${JSON.stringify(body)}`)
   }
@@ -354,6 +361,133 @@ export class Client {
     if (reply?.status !== 200 || era !== this.#ledger.era) return
     const { commit } = reply.body as { commit?: { rev: string } }
     if (commit !== undefined) this.world.watch.expectSince(holder.did, commit.rev, rev, this.name)
+  }
+
+  /** Open a session, or use, extend or end one. */
+  async #useSession(holder: Holder): Promise<void> {
+    const { sessions, timeline } = this.world
+    const act = timeline.random.below(100)
+    const { used } = sessions
+    if (used.length === 0 || act < 15) return this.#openSession(holder)
+    const session = timeline.random.of(used)
+    if (act < 60) await this.#change({ ...this.#creation(session.holder), session })
+    else if (act < 70) await this.#readSession(session)
+    else if (act < 88) await this.#extend(session)
+    else await this.#end(session)
+  }
+
+  /** Whether a session can be refused in this way. */
+  #isEnded(session: Session, body: Record<string, unknown>, from: number): boolean {
+    const { sessions, timeline } = this.world
+    return body['error'] === 'ExpiredToken' && sessions.mayBe(session, 'ended', from, timeline.now)
+  }
+
+  #requireLive(session: Session, from: number, node: Node, what: string): void {
+    const { world } = this
+    if (!world.sessions.mayBe(session, 'live', from, world.timeline.now))
+      world.fail(`${node.name} acknowledges ${what}, although the session of ${session.name} has ended`)
+  }
+
+  async #openSession(holder: Holder): Promise<void> {
+    const { world } = this
+    const { sessions, timeline } = world
+    const { era } = this.#ledger
+    const name = sessions.newName()
+    const made = await this.#askFor(`make ${name} for ${holder.name}`, 'com.atproto.server.createAppPassword', {
+      json: { name },
+      token: holder.token,
+    })
+    if (made === null) return
+    const { password } = made as { password: string }
+    // The app password may be revoked at this moment, and the session with it.
+    const isRevoked = timeline.happens(0.3)
+    const signIn = { json: { identifier: holder.did, password } }
+    const [opened] = await Promise.all([
+      this.#askFor(`sign in with ${name}`, 'com.atproto.server.createSession', signIn, { mayBeWrong: isRevoked }),
+      isRevoked && this.#pause(timeline.between(0, 30)).then(() => this.#end({ holder, name })),
+    ])
+    if (opened === null || era !== this.#ledger.era) return
+    const { accessJwt, refreshJwt } = opened as Pick<Session, 'accessJwt' | 'refreshJwt'>
+    sessions.opened({ holder, name, accessJwt, refreshJwt, era })
+  }
+
+  /** Returns what the answer says; null if it is no success. Only a server that is in trouble may refuse. */
+  async #askFor(
+    what: string,
+    nsid: string,
+    ask: Omit<Ask, 'path'>,
+    { mayBeWrong = false } = {},
+  ): Promise<Record<string, unknown> | null> {
+    const node = this.#node()
+    const reply = await this.#ask(node, `/xrpc/${nsid}`, ask)
+    const told = this.#told(node, reply)
+    this.world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+    this.#requireUnderstood(node, what, reply)
+    if (told === 'refused' && ![503, 429].includes(reply!.status) && !(mayBeWrong && reply!.status === 401))
+      this.world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
+    return told === 'acknowledged' ? reply!.body : null
+  }
+
+  async #readSession(session: Session): Promise<void> {
+    const { world } = this
+    const node = this.#node()
+    const from = world.timeline.now
+    const reply = await this.#ask(node, '/xrpc/com.atproto.server.getSession', { token: session.accessJwt })
+    const what = `look at ${session.name}`
+    if (reply !== null) world.note(this.name, `is told by ${node.name}: ${reply.status} ${what}`)
+    this.#requireUnderstood(node, what, reply)
+    if (reply === null || [503, 429].includes(reply.status)) return
+    if (reply.status === 200) return this.#requireLive(session, from, node, what)
+    if (!this.#isEnded(session, reply.body, from))
+      world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply.body)}`)
+  }
+
+  /** Exchange the refresh token, twice at the same time now and then. */
+  async #extend(session: Session): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    if (session.isExtended) return
+    session.isExtended = true
+    const from = timeline.now
+    const token = session.refreshJwt
+    const once = async () => {
+      const node = this.#node()
+      const what = `extend ${session.name}`
+      const reply = await this.#ask(node, '/xrpc/com.atproto.server.refreshSession', { json: null, token })
+      const told = this.#told(node, reply)
+      world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+      this.#requireUnderstood(node, what, reply)
+      // A token that is exchanged later than its successor ends the session.
+      if (told === 'unknown') session.state.end(session.state.begin('ended', from), 'unknown', timeline.now)
+      if (told === 'acknowledged') this.#requireLive(session, from, node, what)
+      if (told === 'acknowledged') Object.assign(session, tokensIn(reply!.body))
+      if (told !== 'refused' || [503, 429].includes(reply!.status)) return
+      if (!this.#isEnded(session, reply!.body, from))
+        world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
+    }
+    await Promise.all(timeline.happens(0.3) ? [once(), once()] : [once()])
+    session.isExtended = false
+  }
+
+  /** Revoke the app password, or sign out. */
+  async #end({ holder, name, refreshJwt }: Pick<Session, 'holder' | 'name'> & Partial<Session>): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const state = this.#ledger.sessionOf(name)
+    const setting = state.begin('ended', timeline.now)
+    const [nsid, ask] =
+      refreshJwt === undefined || timeline.happens(0.5)
+        ? ['com.atproto.server.revokeAppPassword', { json: { name }, token: holder.token }]
+        : ['com.atproto.server.deleteSession', { json: null, token: refreshJwt }]
+    const node = this.#node()
+    const reply = await this.#ask(node, `/xrpc/${nsid}`, ask)
+    const told = this.#told(node, reply)
+    state.end(setting, told, timeline.now)
+    const what = `end ${name}`
+    world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
+    this.#requireUnderstood(node, what, reply)
+    if (told === 'refused' && ![503, 429].includes(reply!.status))
+      world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
   }
 
   /** Upload a blob and refer to it, remove what refers to one, or read one. */
@@ -557,6 +691,8 @@ function toldBy(reply: Reply): Exclude<Told, 'pending'> {
 
 const resultsIn = (body: Record<string, unknown>): Named[] =>
   'results' in body ? (body['results'] as Named[]) : 'uri' in body ? [body as unknown as Named] : []
+
+const tokensIn = ({ accessJwt, refreshJwt }: Record<string, unknown>): object => ({ accessJwt, refreshJwt })
 
 /** `at://did/collection/rkey`. */
 const pathOf = (uri: string): string => uri.split('/').slice(3).join('/')

@@ -118,6 +118,11 @@ export class Ledger {
     return this.#registerOf(`${did} key`, initial)
   }
 
+  /** Whether the session of an app password is live. */
+  sessionOf(name: string): Register {
+    return this.#registerOf(`${name} session`, 'live')
+  }
+
   handleOf({ name, did }: { name: string; did: string }): Register {
     return this.#registerOf(`${did} handle`, `${name}.test`)
   }

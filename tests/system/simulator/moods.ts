@@ -35,6 +35,8 @@ export interface Mood {
   renameShare?: number
   /** How probable it is that a client does something with blobs. */
   blobShare?: number
+  /** How probable it is that a client does something with sessions of app passwords. */
+  sessionShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
   graceMillis?: number
 }
@@ -121,6 +123,9 @@ const blobsOnFile: Mood = {
   faults: ['crash', 'powerCut', 'powerCutAtFlush', 'freeze', 'stop', 'slowDisk'],
 }
 
+/** Sessions are opened, extended and ended while others use them. */
+const sessions: Mood = { name: 'sessions', isLong: false, sessionShare: 0.8, tempoMillis: 100, millis: 3000 }
+
 /** The machine that follows is told to take over again and again, while the other one is out of reach. */
 const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
 
@@ -150,6 +155,7 @@ const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
   18: [departures, departuresOnFile],
   26: [absences, absences],
   28: [renames, renamesOnFile],
+  30: [sessions, sessions],
 }
 
 export interface Kind {
@@ -177,6 +183,7 @@ export const kindNames: readonly string[] = [
   absences.name,
   renames.name,
   blobs.name,
+  sessions.name,
   takeovers.name,
   behind.name,
   ...moods.map(({ name }) => name),

@@ -65,6 +65,28 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /owns it/,
   },
+  'surviving-session': {
+    what: 'an app password is revoked beside the sign-in with it',
+    patches: [
+      {
+        path: 'src/features/access/sessions/app-passwords.ts',
+        find: 'exchange.ctx.db.transaction((tx) => endAppPassword(',
+        put: 'exchange.ctx.db.transactionOn([], (tx) => endAppPassword(',
+      },
+    ],
+    found: /has ended/,
+  },
+  'spent-retry': {
+    what: 'a refresh token that is exchanged again at once ends its session',
+    patches: [
+      {
+        path: 'src/features/access/sessions/session-life.ts',
+        find: 'return isRetry ? session.currentToken : null',
+        put: 'return isRetry ? null : null',
+      },
+    ],
+    found: /may not extend/,
+  },
   floor: {
     what: 'the floor of the numbering rises past a transaction that runs but is younger than all that have ended',
     patches: [

@@ -31,6 +31,7 @@ import type { Kind } from './moods.ts'
 import { configOfPair, Pair } from './pair.ts'
 import { Relay } from './relay.ts'
 import { held, inTurn, wallMillis } from './seams.ts'
+import { Sessions } from './sessions.ts'
 import { observe, Storage } from './storage.ts'
 import { actorNamed, Timeline, type Actor } from './timeline.ts'
 import { Watch } from './watch.ts'
@@ -342,6 +343,7 @@ export class World {
   readonly clients: Client[]
   readonly relay: Relay
   readonly watch: Watch
+  readonly sessions: Sessions
   readonly mails: Mail[] = []
   readonly befallen: string[] = []
   readonly isLong: boolean
@@ -386,6 +388,7 @@ export class World {
     this.millis = this.pair !== null ? PAIR_MILLIS : this.isLong ? LONG_MILLIS : (mood?.millis ?? options.millis)
     this.directory = mood?.renameShare === undefined ? null : new SimulatedDirectory(this.timeline, this.#registered())
     this.watch = new Watch(this)
+    this.sessions = new Sessions(this.watch.ledger)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
     this.relay = new Relay(this)
