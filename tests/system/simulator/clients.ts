@@ -123,9 +123,10 @@ export class Client {
     return this.#ledger.begin({ did: holder.did, path, text, begunAt: this.world.timeline.now, by: this.name })
   }
 
-  /** One text in four is that of a record which is stored apart on SQLite. */
+  /** One text in four is that of a record which a server on SQLite stores apart. */
   #record(text: string, blob?: Reference): object {
-    const more = Number(text.split(' ')[1]) % 4 === 0 ? { more: 'x'.repeat(10_000) } : {}
+    const isLarge = this.world.options.onFile === true && Number(text.split(' ')[1]) % 4 === 0
+    const more = isLarge ? { more: 'x'.repeat(10_000) } : {}
     return { $type: COLLECTION, text, createdAt: '2026-01-01T00:00:00.000Z', blob, ...more }
   }
 
