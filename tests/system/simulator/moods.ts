@@ -93,7 +93,7 @@ const blobs: Mood = {
   isLong: false,
   blobShare: 0.7,
   tempoMillis: 1500,
-  millis: 24_000,
+  millis: 16_000,
   faults: [
     'failover',
     'failover',
@@ -124,7 +124,7 @@ const blobsOnFile: Mood = {
 }
 
 /** Sessions are opened, extended and ended while others use them. */
-const sessions: Mood = { name: 'sessions', isLong: false, sessionShare: 0.8, tempoMillis: 100, millis: 3000 }
+const sessions: Mood = { name: 'sessions', isLong: false, sessionShare: 0.8, tempoMillis: 100, millis: 1500 }
 
 /** The machine that follows is told to take over again and again, while the other one is out of reach. */
 const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
