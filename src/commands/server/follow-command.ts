@@ -9,6 +9,7 @@ import { systemClock } from '../../platform/running/clock.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { exitCodes, type Command, type ExitCode, type Terminal } from '../command.ts'
 import { devOption, loadOrExplain } from '../configuration.ts'
+import { stopSignals } from '../stop-signals.ts'
 import { runServer } from './run-server.ts'
 
 /** Pause before reading the lease again. */
@@ -68,7 +69,9 @@ async function follow(config: Config, answersReads: boolean): Promise<Followed |
   const log = processLog(config)
   const stopping = new AbortController()
   const stop = () => stopping.abort()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
+  const signals = stopSignals()
+  // A second one ends the process at once, but a terminal that is closed may send two.
+  for (const signal of signals) process[signal === 'SIGHUP' ? 'on' : 'once'](signal, stop)
   const parts = { clock: systemClock, log }
   const reads = answersReads ? openFollowerReads(config, parts) : null
   const following = new Following({ config, ...parts, ...(reads && { reading: reads.reading }) })
@@ -77,7 +80,7 @@ async function follow(config: Config, answersReads: boolean): Promise<Followed |
     const taken = await following.run(stopping.signal)
     return taken ?? 'stopped'
   } finally {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop)
+    for (const signal of signals) process.off(signal, stop)
     // The port is free before the server opens it.
     await port.close()
     unlock()

@@ -31,6 +31,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { bytes, facts, table, tellResult } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
 import { commandLog, configured, jsonOption } from '../configuration.ts'
+import { stopSignals } from '../stop-signals.ts'
 
 type Given = Invocation & { config: Config }
 
@@ -244,7 +245,7 @@ function deleteIfInterrupted(folder: string): () => void {
     rmSync(folder, { recursive: true, force: true })
     process.exit(exitCodes.interrupted)
   }
-  const signals = ['SIGINT', 'SIGTERM'] as const
+  const signals = stopSignals()
   for (const signal of signals) process.on(signal, end)
   return () => signals.forEach((signal) => process.off(signal, end))
 }

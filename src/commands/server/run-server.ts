@@ -11,6 +11,7 @@ import { releaseStartPagesSoon } from '../../platform/running/start-pages.ts'
 import { makeOwnToken } from '../../platform/secrets/own-admin-token.ts'
 import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
 import { loadOrExplain } from '../configuration.ts'
+import { stopSignals } from '../stop-signals.ts'
 
 /** How often a server tries to restart, and the pause between tries. */
 const MAX_TRIES = 30
@@ -101,7 +102,10 @@ async function start(config: Config, given: { log: Log; origins: ValueOrigins },
 const ECHO_MILLIS = 100
 const PARENT_CHECK_MILLIS = 500
 
-/** Resolves at the first signal with the reason for the stop. A second signal ends the process immediately. */
+/**
+ * Resolves at the first signal with the reason for the stop. A second signal ends the process immediately, unless it is
+ * SIGHUP: of a terminal that is closed, both the system and the shell send one.
+ */
 function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
   const isUnderNpm = env['npm_lifecycle_event'] !== undefined
   return new Promise((resolve) => {
@@ -112,6 +116,7 @@ function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
     }
     const onSignal = (signal: NodeJS.Signals) => {
       if (state === 'stopping') {
+        if (signal === 'SIGHUP') return
         log.warn('stopped immediately by a second signal', { signal })
         process.exit(exitCodes.interrupted)
       }
@@ -120,8 +125,7 @@ function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
       if (isUnderNpm) setTimeout(stop, ECHO_MILLIS, signal)
       else stop(signal)
     }
-    process.on('SIGTERM', onSignal)
-    process.on('SIGINT', onSignal)
+    for (const signal of stopSignals()) process.on(signal, onSignal)
     if (mode === 'dev' && isUnderNpm) whenOrphaned(() => resolve('npm ended'))
   })
 }

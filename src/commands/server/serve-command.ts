@@ -18,8 +18,8 @@ admin token is configured, the server creates one and keeps it in holdfast.admin
 key is in master.key there. With SERVICE_TLS_MODE=acme it also gets its certificates. "holdfast init" writes a
 configuration instead.
 
-On SIGTERM or SIGINT, the server finishes the requests in progress and exits with 0. A second signal makes it exit at
-once with 130.`,
+On SIGTERM, SIGINT or SIGHUP (a closed terminal, unless it was started with nohup), the server finishes the requests in
+progress and exits with 0. A second SIGTERM or SIGINT makes it exit at once with 130.`,
   options: { domain: { value: 'DOMAIN', doc: 'Serve this domain, without any other configuration.' } },
   run: ({ terminal, options: { domain } }) =>
     typeof domain === 'string'

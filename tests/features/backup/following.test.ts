@@ -19,7 +19,7 @@ import { startBucket, type BucketHost } from '../../support/servers/bucket-host.
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/servers/program.ts'
-import { startProgram } from '../../support/servers/program.ts'
+import { beginProgram, startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 import { create, isKept, objectNames, post } from './kept-notes.ts'
 import { thrownBy } from '../../support/thrown.ts'
@@ -588,6 +588,20 @@ test('a machine that has no other to follow is not asked to take over', async ()
     err: expect.stringContaining('set backup.continuous (SERVICE_BACKUP_CONTINUOUS)'),
   })
   expect(existsSync(join(folder, 'data', 'holdfast.promote'))).toBe(false)
+})
+
+test('a machine that follows ends in order when its terminal is closed', async () => {
+  const place = newFolder()
+  await using pds = await startPdsOnFile({ backup: { continuous: place, continuousPromise: 'sync' } })
+  await isKept(pds)
+  const folder = newFolder()
+  mkdirSync(folder)
+  const env = { SERVICE_BACKUP_CONTINUOUS: place, PORT: String(await freePort()) }
+  await using follower = beginProgram(['follow', '--dev'], env, folder)
+  follower.listening.catch(() => {})
+  await until(() => follower.output().includes(' following '))
+  follower.signal('SIGHUP')
+  expect(await follower.exited).toBe(0)
 })
 
 test('a port that is taken is told in words', async () => {

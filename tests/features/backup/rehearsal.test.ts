@@ -225,8 +225,8 @@ test('a folder that a killed rehearsal has left is deleted, once it is a day old
   for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true })
 })
 
-test('an interrupted rehearsal leaves nothing', async () => {
-  const place = join(home, 'slow')
+test.each(['SIGINT', 'SIGHUP'] as const)('a rehearsal that %s interrupts leaves nothing', async (signal) => {
+  const place = join(home, `slow-${signal}`)
   await holdfast(['backup', place])
   const database = contentOf(place)
     .map(([path]) => String(path))
@@ -240,7 +240,7 @@ test('an interrupted rehearsal leaves nothing', async () => {
     stderr: 'ignore',
   })
   await until(() => readdirSync(scratch).length > 0)
-  program.kill('SIGINT')
+  program.kill(signal)
   expect(await program.exited).toBe(130)
   expect(readdirSync(scratch)).toEqual([])
 })

@@ -7,6 +7,7 @@ import packageJson from '../../../package.json'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
 import { PROGRAM, readOutput, runProgram, startProgram } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 
@@ -106,6 +107,39 @@ test('one Ctrl-C is one, though a script runner passes on what the terminal sent
   server.signal('SIGINT')
   server.signal('SIGTERM')
   expect(await server.exited).toBe(0)
+})
+
+test('a closed terminal, which may send two signals, ends the server in order: what has begun is finished', async () => {
+  using folder = temporaryFolder()
+  await using server = await startDev(folder.path)
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const body = writable.getWriter()
+  const answer = fetch(`${server.url}/xrpc/com.atproto.server.createAccount`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: readable,
+  })
+  const account = { handle: 'alice.test', email: 'alice@example.com', password: 'alice-password' }
+  const half = JSON.stringify(account)
+  await body.write(Buffer.from(half.slice(0, 10)))
+  await request(`${server.url}/xrpc/_health`)
+  server.signal('SIGHUP')
+  await until(() => server.output().includes('stopping reason=SIGHUP'))
+  server.signal('SIGHUP')
+  await body.write(Buffer.from(half.slice(10)))
+  await body.close()
+  expect((await answer).status).toBe(200)
+  expect(await server.exited).toBe(0)
+})
+
+test('a server outlives its terminal if nohup has started it', async () => {
+  using folder = temporaryFolder()
+  const env = { PORT: String(await freePort()) }
+  await using server = await startProgram(['dev'], env, folder.path, { program: ['nohup', ...PROGRAM] })
+  server.signal('SIGHUP')
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(server.output()).toContain('stopping reason=SIGTERM')
 })
 
 test('a script runner that is killed leaves no server behind', async () => {
