@@ -151,7 +151,7 @@ test('an account that is taken down while the directory is asked does not come b
   const { plc } = pds.ctx
   using asked = spyOn(plc, 'state')
   asked.mockImplementationOnce(async (did) => {
-    await pds.ctx.db.transaction((tx) => takeDown(pds.ctx, tx, did, 'spam'))
+    await pds.ctx.db.transaction((tx) => takeDown(pds.ctx, tx, { did, takedownRef: null }, 'spam'))
     return plc.state(did)
   })
   expect(await activate()).toMatchObject({ status: 400, body: { error: 'AccountNotFound' } })

@@ -4,6 +4,7 @@ import { features } from '../../../src/features.ts'
 import { createAccount, PASSWORD } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { giveRole, operateAs, operatorSignIn, roleHolder } from '../../support/clients/role-holder.ts'
+import { Subscriber } from '../../support/clients/subscriber.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -231,6 +232,35 @@ test('the audit log says who acted and why', async () => {
   const [restored, taken] = await audit(`subject=${alice.did}&actor=${encodeURIComponent(`operator:${mona.did}`)}`)
   expect(taken).toMatchObject({ action: 'account_takedown', reason: 'Spam – see case7' })
   expect(restored.reason).toHaveLength(500)
+})
+
+test('a further takedown of an account is in the audit log with its reason, and replaces no more than the reference', async () => {
+  const { did } = await createAccount(pds, 'twice')
+  const events = new Subscriber(pds.url)
+  await events.opened
+  const { token } = (await operatorSignIn(pds, mona.did)).body
+  const status = async () =>
+    (await operateAs(pds, token, `${xrpc('admin.getSubjectStatus')}?did=${did}`)).body.takedown as { ref: string }
+  const act = async (reason: string, applied: object) => {
+    const { json } = takedown(did)
+    const headers = { 'x-admin-reason': reason }
+    const init = { json: { ...json, takedown: applied }, headers }
+    expect((await operateAs(pds, token, xrpc('admin.updateSubjectStatus'), init)).status).toBe(200)
+  }
+  await act('spam', { applied: true, ref: 'case 1' })
+  await act('threats', { applied: true, ref: 'case 2' })
+  expect((await status()).ref).toBe('case 2')
+  await act('more', { applied: true })
+  expect((await status()).ref).toBe('case 2')
+  for (const reason of ['appeal', 'again']) await act(reason, { applied: false })
+  expect((await audit(`subject=${did}`)).map((event: object) => Object(event).reason)).toEqual([
+    'appeal',
+    'more',
+    'threats',
+    'spam',
+  ])
+  expect((await events.until(2)).map(({ body }) => body['status'])).toEqual(['takendown', undefined])
+  events.close()
 })
 
 test('takedowns of records and blobs are in the audit log too', async () => {

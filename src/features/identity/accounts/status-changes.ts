@@ -47,9 +47,19 @@ export async function activate(tx: Tx, did: Did): Promise<void> {
   await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
 }
 
-/** Take an account down, or lift the takedown with a null `ref`, which ends the sessions from before as well. */
-export async function takeDown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
+/**
+ * Take an account down, or lift the takedown with a null `ref`, which ends the sessions from before as well. If it is
+ * taken down already, only the reference is replaced. Returns whether its status has changed.
+ */
+export async function takeDown(
+  ctx: Context,
+  tx: Tx,
+  { did, takedownRef }: Pick<Account, 'did' | 'takedownRef'>,
+  ref: string | null,
+): Promise<boolean> {
   await updateTakedown(tx, did, ref)
+  if ((takedownRef === null) === (ref === null)) return false
   await endAccess(ctx, tx, did, ref === null ? 'restored' : 'taken_down')
   await addStatusEvent(ctx, tx, did)
+  return true
 }

@@ -8,6 +8,7 @@ import { didCursor, pageOf } from '../../../http/paged-list.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { parseDid, wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
 import { deleteAccount } from '../../identity/account-changes/account-changes.ts'
+import { accountOf } from '../../identity/accounts/accounts.ts'
 import { accountSubject, setTakedown } from '../cases/cases.ts'
 import { actorOf, operatedBy, operator, recordAudit, requireMay, type Operator } from '../operators/operators.ts'
 import { countSignUps, findSignUp, listSignUps, signUpsByHour, type SignUpRow, type Window } from './sign-up-store.ts'
@@ -75,7 +76,12 @@ const undoings: Readonly<
 }
 
 async function change(call: Exchange, did: Did, actor: string, ref: string | null): Promise<Outcome> {
-  const isThere = await call.ctx.db.transaction((tx) => setTakedown(call, tx, accountSubject(did), { ref, actor }))
+  const isThere = await call.ctx.db.transaction(async (tx) => {
+    // A takedown that stands already is not of this burst: `restore` would lift it.
+    const standing = (await accountOf(tx, did))?.takedownRef ?? null
+    if (ref !== null && standing !== null) return true
+    return setTakedown(call, tx, accountSubject(did), { ref, actor })
+  })
   return isThere ? 'done' : 'kept'
 }
 

@@ -19,10 +19,11 @@ const subjectNotFound = () => new Refusal(400, 'NotFound', 'Subject not found')
 const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: false } : { applied: true, ref })
 
 /**
- * Returns the reference under which the takedown is stored; the default is the current time. Null lifts the takedown.
+ * Returns the reference under which the takedown is stored; the default is that of the takedown that `stands`, or the
+ * current time. Null lifts the takedown.
  */
-const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null =>
-  takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null
+const takedownRef = ({ clock }: Context, takedown: StatusAttr, stands: string | null = null): string | null =>
+  takedown.applied ? (takedown.ref ?? stands ?? wireTime(clock.now())) : null
 
 async function updateAccount(
   exchange: Exchange,
@@ -30,8 +31,10 @@ async function updateAccount(
   { takedown, deactivated, actor }: { takedown?: StatusAttr; deactivated?: StatusAttr; actor: string },
 ): Promise<void> {
   const { ctx } = exchange
-  if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
-  if (takedown) await setStatus(exchange, accountSubject(did), { ref: takedownRef(ctx, takedown), actor })
+  const account = await accountOf(ctx.db, did)
+  if (!account) throw subjectNotFound()
+  if (takedown)
+    await setStatus(exchange, accountSubject(did), { ref: takedownRef(ctx, takedown, account.takedownRef), actor })
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => addStatusEvent(ctx, tx, did))
   if (!deactivated) return
   const action = deactivated.applied ? 'account_deactivated' : 'account_activated'

@@ -16,8 +16,9 @@ interface Takedown {
 }
 
 /**
- * Take a subject down, or lift its takedown, and write the audit entry. Returns false if there is no such subject. An
- * account already in that state is left alone. Throws what `recordAudit` throws, which rolls the change back.
+ * Take a subject down, or lift its takedown, and write the audit entry. Returns false if there is no such subject. If
+ * it is taken down already, its reference is replaced. Lifting the takedown of an account that has none does nothing,
+ * and writes no entry. Throws what `recordAudit` throws, which rolls the change back.
  */
 export const setTakedown = (exchange: Exchange, tx: Tx, subject: CaseSubject, takedown: Takedown): Promise<boolean> =>
   takedowns[subject.kind](exchange, tx, subject, takedown)
@@ -31,15 +32,15 @@ const takedowns: Readonly<
   async account(exchange, tx, { did }, { ref, actor }) {
     const account = await accountOf(tx, did)
     if (!account) return false
-    if ((account.takedownRef === null) === (ref === null)) return true
+    if (account.takedownRef === null && ref === null) return true
     // First, because a takedown ends the sessions of an operator too.
     await recordAudit(exchange, tx, {
       actor,
       action: ref === null ? 'account_restore' : 'account_takedown',
       subject: did,
     })
-    await takeDown(exchange.ctx, tx, did, ref)
-    await announceIn(tx, exchange, ref === null ? 'restored' : 'takenDown', did, { actor })
+    if (await takeDown(exchange.ctx, tx, account, ref))
+      await announceIn(tx, exchange, ref === null ? 'restored' : 'takenDown', did, { actor })
     return true
   },
   async record(exchange, tx, { did, item }, { ref, actor }) {
