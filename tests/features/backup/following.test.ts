@@ -1,6 +1,16 @@
 /** A machine that follows another one's continuous backup, and what keeps it from taking over without all of it. */
 import { afterAll, expect, test } from 'bun:test'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, withContext } from '../../../src/app.ts'
@@ -84,6 +94,27 @@ test('a machine that was away for longer than segments are kept takes over with 
   }
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(written.toSorted())
+  expect(await faults(other.config, alice)).toEqual([])
+})
+
+test('a machine makes a new copy if what it noted about the old one is not whole', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousPromise: 'sync', continuousLagMs: 100 } as const
+  await using pds = await startPdsOnFile({ backup })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  const other = await machine(backup)
+  const noted = join(other.config.dataDir, 'holdfast.following')
+  for (const [name, keptBytes] of [
+    ['empty', 0],
+    ['half', 40],
+  ] as const) {
+    await followOnce(other.begin())
+    await post(alice, name)
+    truncateSync(noted, keptBytes)
+  }
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(['empty', 'half'])
   expect(await faults(other.config, alice)).toEqual([])
 })
 

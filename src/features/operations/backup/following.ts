@@ -349,8 +349,15 @@ export class Following {
     log.info('following', { file: segmentName(base.chain, built.number) })
   }
 
+  /** Earlier versions may have left part of the file, or an empty one, after a loss of power. */
   async #saved(): Promise<Copy | null> {
-    return existsSync(this.#copyFile) ? (JSON.parse(await readFile(this.#copyFile, 'utf8')) as Copy) : null
+    if (!existsSync(this.#copyFile)) return null
+    try {
+      return JSON.parse(await readFile(this.#copyFile, 'utf8')) as Copy
+    } catch (error) {
+      if (error instanceof SyntaxError) return null
+      throw error
+    }
   }
 
   /** Apply all segments that are there. Returns when it was asked for the one that is not there. */
@@ -378,8 +385,7 @@ export class Following {
     if (copy === null || this.#file === null || copy.built.number === this.#savedNumber) return
     const text = JSON.stringify(copy)
     await this.#file.sync()
-    await writeFile(`${this.#copyFile}.part`, text, { mode: 0o600 })
-    await rename(`${this.#copyFile}.part`, this.#copyFile)
+    await writeDurably(this.#copyFile, text)
     this.#savedAt = this.ctx.clock.monotonic()
     this.#savedNumber = copy.built.number
   }
