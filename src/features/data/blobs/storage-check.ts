@@ -17,24 +17,28 @@ import { blobBucket, blobStorage } from './open-storage.ts'
  * a server on PostgreSQL, is new. A folder that a mirror will fill, and a bucket that cannot be reached, are no reason.
  */
 export async function prepareStorage(ctx: Context): Promise<void> {
-  const folder = blobsFolder(ctx.config.dataDir)
-  const isNewFolder = !existsSync(folder)
   const bucket = blobBucket(ctx)
-  const storage = blobStorage(ctx)
-  await storage.prepare()
-  if (bucket === null && (!isNewFolder || blobMirror(ctx) !== null)) return
-  if (bucket !== null && !(await isKnownEmpty(bucket))) return
-  if (!(await hasBlobs(ctx.db))) return
-  const found = `the database lists blobs, but ${storage.place} is empty`
-  if (bucket !== null)
-    throw new OperatorError(`${found}: name the bucket and prefix that hold them, or copy them with "holdfast copy"`)
+  // Before the folder is made: the next start would take it for one that the operator has made.
+  if (bucket === null) await refuseNewFolder(ctx)
+  await blobStorage(ctx).prepare()
+  if (bucket === null || !(await isKnownEmpty(bucket)) || !(await hasBlobs(ctx.db))) return
+  throw new OperatorError(
+    `${emptied(ctx)}: name the bucket and prefix that hold them, or copy them with "holdfast copy"`,
+  )
+}
+
+async function refuseNewFolder(ctx: Context): Promise<void> {
+  const folder = blobsFolder(ctx.config.dataDir)
+  if (existsSync(folder) || blobMirror(ctx) !== null || !(await hasBlobs(ctx.db))) return
   // A SQLite database is beside its folder, so the blobs were lost: it is better to serve the rest than nothing.
   if (!isPostgresUrl(ctx.config.databaseUrl))
     return ctx.log.error('the database lists blobs, but their folder is empty', { path: folder })
   throw new OperatorError(
-    `${found}: set data_dir to the folder of the server that wrote them, set blobs.store to s3 if they are in a bucket, or create ${folder} to start without them`,
+    `${emptied(ctx)}: set data_dir to the folder of the server that wrote them, set blobs.store to s3 if they are in a bucket, or create ${folder} to start without them`,
   )
 }
+
+const emptied = (ctx: Context): string => `the database lists blobs, but ${blobStorage(ctx).place} is empty`
 
 async function isKnownEmpty(bucket: BlobBucket): Promise<boolean> {
   try {
