@@ -252,7 +252,8 @@ function mark({ dataDir, databaseUrl }: DataPlace): void {
   writeFileSync(path, MARKER_TEXT, { mode: 0o600 })
 }
 
-function syncFolder(path: string): void {
+/** Without it, the system may forget new names in a folder when it loses power. */
+export function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {
     fsyncSync(folder)

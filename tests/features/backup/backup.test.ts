@@ -38,6 +38,7 @@ import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/to
 import { setUp } from '../../support/set-up.ts'
 import { useWorldOnFile } from '../../support/file-world.ts'
 import { thrownBy } from '../../support/thrown.ts'
+import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
 const PASSPHRASE = 'a passphrase for backups'
@@ -482,6 +483,26 @@ test('a first backup that was killed does not keep the next one from the destina
   expect(readdirSync(place).filter((name) => name.startsWith('founding'))).toEqual([])
   expect(workFactorOf(place)).toBe('18')
   expect(await holdfast(folder('after a killed one'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
+})
+
+test('a database whose log could not be copied into it is not restored', async () => {
+  const [place, target] = [folder('of a reader'), folder('with a reader')]
+  expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
+  const restoring = join(target, 'holdfast.db.restoring')
+  const restored = holdfast(target, ['restore', place])
+  {
+    await until(() => existsSync(`${restoring}-wal`), { maxPauseMillis: 0 })
+    using reader = new Database(restoring, { readonly: true })
+    reader.run('BEGIN')
+    reader.query('SELECT count(*) FROM account').get()
+    expect(await restored).toEqual({
+      code: 1,
+      text: expect.stringContaining(`${restoring}-wal could not be copied into the database: make room on the disk`),
+    })
+  }
+  expect(existsSync(join(target, 'holdfast.db'))).toBe(false)
+  expect(await holdfast(target, ['restore', place])).toMatchObject({ code: 0 })
+  expect(await holdfast(target, ['verify'])).toMatchObject({ code: 0 })
 })
 
 test('a damaged backup is not restored', async () => {

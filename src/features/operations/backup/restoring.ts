@@ -9,9 +9,10 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
-import { makeDataDirectory, restoringPath } from '../../../platform/files/data-directory.ts'
+import { makeDataDirectory, restoringPath, syncFolder } from '../../../platform/files/data-directory.ts'
 import { inPages, type Tx } from '../../../platform/database/database.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
@@ -181,9 +182,20 @@ async function placeBlob(storage: BlobStorage, cid: string, content: AsyncIterab
   return true
 }
 
-/** Rename the verified database to its final name. Close its context first. */
-export const installDatabase = (config: Config, { databasePath }: Fetched): Promise<void> =>
-  rename(databasePath, sqlitePath(config.databaseUrl))
+/**
+ * Rename the verified database to its final name. Close its context first. Throws `OperatorError` if its log has not
+ * become part of it: it would keep the name of before, and the database would lack what the restore has changed.
+ */
+export async function installDatabase(config: Config, { databasePath }: Fetched): Promise<void> {
+  const log = `${databasePath}-wal`
+  if (isDatabaseThere(log))
+    throw new OperatorError(
+      `${log} could not be copied into the database: make room on the disk, close what else has the file open, and run the same command again. Nothing was restored`,
+    )
+  const path = sqlitePath(config.databaseUrl)
+  await rename(databasePath, path)
+  syncFolder(dirname(path))
+}
 
 /**
  * Continue the event log above any sequence number that the network can have seen, and announce every account again.
