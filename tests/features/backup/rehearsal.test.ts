@@ -1,6 +1,7 @@
 /** Rehearsed restores: what they tell, and what they leave alone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -22,7 +23,7 @@ import { randomBytes, Uploader } from '../../support/clients/uploader.ts'
 import { withSmallDisk } from '../../support/faults/small-disk.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
-import { PROGRAM } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram, withoutPrivileges } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 import { useWorldOnFile } from '../../support/file-world.ts'
 
@@ -202,6 +203,28 @@ test('an encrypted backup of which a part was cut off fails, and that is noted',
       text: expect.stringContaining(`${part} was cut off or changed`),
     })
     expect(noted(cut).ok).toBe(false)
+  }
+})
+
+test('a rehearsal whose result cannot be read counts neither as one that succeeded nor as none', async () => {
+  const place = join(home, 'unread')
+  await holdfast(['backup', place])
+  const backups = { SERVICE_BACKUP_DESTINATION: place }
+  const said = async () => /^.*? rehearsal .*$/m.exec((await holdfast(['doctor'], backups)).text)?.[0]
+  expect(await said()).toMatch(/^ok +rehearsal +no restore was rehearsed yet/)
+  expect((await rehearsed(place)).code).toBe(0)
+  expect(await said()).toMatch(/^ok +rehearsal +a restore was last rehearsed on/)
+  for (const content of ['null', '', '{"snapshot":"20261101T000000Z","at":"2026-11-01T00:00:00Z","ok":"no"}']) {
+    writeFileSync(join(place, 'rehearsal.json'), content)
+    expect(await said()).toMatch(/^warn +rehearsal +the last rehearsal cannot be read: .*rehearsal\.json/)
+  }
+  chmodSync(place, 0o000)
+  try {
+    const words = ['doctor', '--dev']
+    const { out } = await runProgram(words, { ...env(), ...backups }, withoutPrivileges)
+    expect(out).toMatch(/^warn +rehearsal +the last rehearsal cannot be read: .*unread/m)
+  } finally {
+    chmodSync(place, 0o700)
   }
 })
 

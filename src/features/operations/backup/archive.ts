@@ -96,8 +96,16 @@ function folderArchive(dir: string, key: string): Archive {
       return isNew
     },
     async read(name) {
-      const file = Bun.file(join(dir, name))
-      return (await file.exists()) ? file.stream() : null
+      const path = join(dir, name)
+      try {
+        // What this user may not look for is not missing.
+        await access(path, constants.F_OK)
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException
+        if (code === 'ENOENT' || code === 'ENOTDIR') return null
+        throw error
+      }
+      return Bun.file(path).stream()
     },
     tagged: async (name) => {
       const versions = await versionsOf(dir, name)

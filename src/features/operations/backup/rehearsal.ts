@@ -19,7 +19,7 @@ import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import { openBlobBucket } from '../../data/blobs/blobs.ts'
-import { bytesOf, DamagedObject, readWhole, type Archive } from './archive.ts'
+import { bytesOf, DamagedObject, jsonObject, readWhole, type Archive } from './archive.ts'
 import { fetchSnapshot } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 import { readManifest, type Manifest } from './snapshot.ts'
@@ -273,8 +273,11 @@ function neededBeside(config: Config, { suffix }: Unseal): string[] {
 const noteRehearsal = (archive: Archive, rehearsal: LastRehearsal): Promise<void> =>
   archive.write(REHEARSAL_FILE, bytesOf(`${JSON.stringify(rehearsal, null, 2)}\n`))
 
-/** Returns null if no restore was rehearsed at this destination. */
+/** Returns null if no restore was rehearsed at this destination. Throws `DamagedObject`. */
 export async function lastRehearsal(archive: Archive): Promise<LastRehearsal | null> {
   const bytes = await readWhole(archive, REHEARSAL_FILE)
-  return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as LastRehearsal)
+  return bytes && jsonObject<LastRehearsal>(REHEARSAL_FILE, bytes, isRehearsal)
 }
+
+const isRehearsal = ({ snapshot, at, ok }: Partial<LastRehearsal>): boolean =>
+  typeof snapshot === 'string' && typeof at === 'string' && typeof ok === 'boolean'

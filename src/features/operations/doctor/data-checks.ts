@@ -381,9 +381,14 @@ async function checkPassphrase({ config, now }: Patient): Promise<Finding> {
 async function checkRehearsal({ config }: Patient): Promise<Finding> {
   const { destination } = config.backup
   if (destination === null) return ok('there are no backups of which to rehearse a restore')
-  const rehearsal = await lastRehearsal(openArchive(destination, config)).catch((error: unknown) => wordsOf(error))
+  const rehearsal = await lastRehearsal(openArchive(destination, config)).catch(
+    (error: unknown) => accessFault(error)?.what ?? wordsOf(error),
+  )
   if (typeof rehearsal === 'string')
-    return warning(`the last rehearsal cannot be read: ${rehearsal}`, 'make sure that backup.destination is correct')
+    return warning(
+      `the last rehearsal cannot be read: ${rehearsal}`,
+      'make sure that backup.destination is correct, and run "holdfast restore --rehearse" again',
+    )
   if (rehearsal === null)
     return ok('no restore was rehearsed yet: "holdfast restore --rehearse" shows what a backup is worth')
   const day = rehearsal.at.slice(0, 10)
