@@ -221,6 +221,31 @@ test('a part that is missing, damaged, misplaced or of another chain is named, a
   expect(await paths(dataDir)).toHaveLength(3)
 })
 
+test('a passphrase that was changed since the chain began is told before a restore needs it', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousLagMs: 100, workFactor: 10 }
+  await using pds = await startPdsOnFile({ backup: { ...backup, passphrase: new Secret(PASSPHRASE) } })
+  await createAccount(pds, 'alice')
+  await sent(pds)
+  const examined = async (passphrase: string) => {
+    const lines: string[] = []
+    const env = {
+      SERVICE_DATA_DIR: pds.dataDir,
+      SERVICE_PUBLIC_URL: pds.url,
+      SERVICE_BACKUP_CONTINUOUS: place,
+      SERVICE_BACKUP_PASSPHRASE: passphrase,
+    }
+    await runCommand(quietTerminal(env, lines), ['doctor', '--dev'])
+    return lines.find((line) => line.includes(' continuous-passphrase '))
+  }
+  expect(await examined(PASSPHRASE)).toMatch(/^ok .* decrypts the continuous backup$/)
+  // The chain goes on without it.
+  await pds.restart({ backup: { ...backup, passphrase: new Secret('another passphrase') } })
+  await createAccount(pds, 'bob')
+  await sent(pds)
+  expect(await examined('another passphrase')).toMatch(/^FAULT .*the passphrase does not decrypt these backups/)
+})
+
 test('the same chain goes on after a restart, and another one begins if the database was changed without it', async () => {
   const place = newFolder()
   await using pds = await start(place)

@@ -3,6 +3,8 @@ import { closeSync, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Database as Connection } from 'bun:sqlite'
 import { HOUR_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
+import { OperatorError } from '../../../base/operator-error.ts'
+import type { Secret } from '../../../base/secret.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import {
   blobsFolder,
@@ -27,6 +29,7 @@ import { createLog } from '../../../platform/running/log.ts'
 import { openBlobBucket } from '../../data/blobs/blobs.ts'
 import {
   lastRehearsal,
+  leaseSeenFrom,
   newestSnapshots,
   openArchive,
   readManifest,
@@ -57,6 +60,7 @@ export const dataChecks: readonly Check[] = [
   { name: 'blobs', run: checkBlobs },
   { name: 'backups', run: checkBackups },
   { name: 'passphrase', needs: 'backups', run: checkPassphrase },
+  { name: 'continuous-passphrase', run: checkContinuousPassphrase },
   { name: 'rehearsal', run: checkRehearsal },
 ]
 
@@ -360,18 +364,39 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
  * and 256 MiB to derive.
  */
 async function checkPassphrase({ config, now }: Patient): Promise<Finding> {
-  const { destination, passphrase } = config.backup
+  const { destination, continuous, passphrase } = config.backup
   if (destination === null || passphrase === null) return ok('backups have no passphrase')
+  if (destination === continuous) return ok('backups have the passphrase of the continuous backup')
   if (!destination.startsWith('s3://') && !existsSync(destination)) return ok('there is no backup yet')
   const archive = openArchive(destination, config)
   const { own } = await newestSnapshots(archive, config, snapshotName(new Date(now())))
   if (own === undefined) return ok('there is no backup yet')
+  const found = await passphraseFault(archive, destination, passphrase)
+  return found ?? ok('the configured passphrase decrypts the backups')
+}
+
+async function checkContinuousPassphrase({ config }: Patient): Promise<Finding> {
+  const { continuous, passphrase } = config.backup
+  if (continuous === null || passphrase === null) return ok('there is no continuous backup with a passphrase')
+  const archive = openArchive(continuous, config)
+  if ((await leaseSeenFrom(config, archive)) === null) return ok('no server has used the continuous backup yet')
+  const found = await passphraseFault(archive, continuous, passphrase)
+  return found ?? ok('the configured passphrase decrypts the continuous backup')
+}
+
+/** Returns null if the passphrase decrypts what is there. */
+async function passphraseFault(
+  archive: ReturnType<typeof openArchive>,
+  place: string,
+  passphrase: Secret<string>,
+): Promise<Finding | null> {
   try {
     await unsealOf(archive, passphrase.reveal())
-    return ok('the configured passphrase decrypts the backups')
+    return null
   } catch (error) {
+    if (!(error instanceof OperatorError)) throw error
     return fault(
-      `${destination}: ${wordsOf(error)}`,
+      `${place}: ${error.message}`,
       'bring back the passphrase with which the first backup there was made, or name an empty destination',
     )
   }
