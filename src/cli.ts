@@ -5,11 +5,8 @@
 import { parseArgs } from 'node:util'
 import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commandNames, loadCommand, loadCommands, type NamedCommand } from './commands/commands.ts'
+import { describeFailure } from './commands/failure-words.ts'
 import { nearest } from './base/nearest.ts'
-import { inWords, OperatorError } from './base/operator-error.ts'
-import { DatabaseUnavailable } from './platform/database/database.ts'
-import { accessFault } from './platform/files/system-faults.ts'
-import { BucketUnavailable, explainBucket } from './platform/network/bucket-faults.ts'
 import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 
 /** Run a command line and return its exit status. Failures are written to standard error, never thrown. */
@@ -141,17 +138,4 @@ function answer(terminal: Terminal, text: string): ExitCode {
 function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
   terminal.err(`${SOFTWARE_NAME}: ${fault}\n\n${advice}`)
   return exitCodes.misused
-}
-
-/** Returns the message of an error that the operator can act on, or the stack of any other error. */
-function describeFailure(error: unknown): string {
-  if (error instanceof OperatorError) return error.message
-  if (error instanceof BucketUnavailable) return inWords(explainBucket(error)).message
-  if (error instanceof DatabaseUnavailable)
-    return `${error.message}${error.cause instanceof Error ? ` (${error.cause.message})` : ''}`
-  const access = accessFault(error)
-  if (access !== null) return inWords(access).message
-  if (!(error instanceof Error)) return String(error)
-  const { code } = error as NodeJS.ErrnoException
-  return code === undefined ? (error.stack ?? error.message) : error.message
 }
