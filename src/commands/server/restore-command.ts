@@ -31,6 +31,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { bytes, facts, table, tellResult } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
 import { commandLog, configured, jsonOption } from '../configuration.ts'
+import { describeFailure } from '../failure-words.ts'
 import { stopSignals } from '../stop-signals.ts'
 
 type Given = Invocation & { config: Config }
@@ -52,6 +53,8 @@ Blobs in a bucket (blobs.store) stay there, and blobs that only the backup has a
 With --at it restores from a continuous backup (backup.continuous): the newest base before the instant, and what was
 committed until then. An instant after the last commit restores all that the backup has. If a part that is needed is
 missing or damaged, it names the part and restores nothing. Blobs come from the backups at the same location.
+
+Blobs that the backup lacks come from backup.destination, if that is another location and has them.
 
 With --rehearse it restores into a scratch folder instead, verifies everything, compares the numbers of accounts,
 records and blobs with those of the server, prints what a restore needs besides the backup, and deletes the folder.
@@ -106,7 +109,8 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     if (at !== null) {
       const unseal = await unsealed()
       return restoreFetched(invocation, async (target) => {
-        const { from: name, at: restoredAt, ...fetched } = await fetchInstant(target, archive, unseal, at)
+        const others = await otherBackups(invocation, from)
+        const { from: name, at: restoredAt, ...fetched } = await fetchInstant(target, archive, unseal, at, others)
         return { ...fetched, name: `${new Date(restoredAt).toISOString()} (${name})` }
       })
     }
@@ -133,12 +137,28 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       return report.ok ? exitCodes.ok : exitCodes.failed
     }
     return restoreFetched(invocation, async (target) => ({
-      ...(await fetchSnapshot(target, archive, unseal, snapshot)),
+      ...(await fetchSnapshot(target, archive, unseal, snapshot, { others: await otherBackups(invocation, from) })),
       name: snapshot,
       seq: 0,
     }))
   },
 })
+
+/**
+ * The backups of `backup.destination`, for blobs that those at `from` lack. Null, and told why, if they cannot be read:
+ * the restore takes what there is, and names the blobs that are missing.
+ */
+async function otherBackups({ config, terminal }: Given, from: string) {
+  const { destination, passphrase } = config.backup
+  if (destination === null || destination === from) return null
+  try {
+    const archive = openArchive(destination, config)
+    return { archive, unseal: await unsealOf(archive, passphrase?.reveal() ?? null) }
+  } catch (error) {
+    terminal.err(`no blobs come from backup.destination (${destination}): ${describeFailure(error)}`)
+    return null
+  }
+}
 
 /** The value of `--at` in milliseconds, or null. */
 function instantOf(value: string | boolean | undefined): Millis | null {

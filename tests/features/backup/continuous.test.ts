@@ -18,6 +18,7 @@ import { runCommand } from '../../../src/cli.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
+import { Uploader } from '../../support/clients/uploader.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
@@ -92,6 +93,10 @@ async function paths(dataDir: string): Promise<string[]> {
   return found.toSorted()
 }
 const pathOf = (uri: string) => uri.split('/').slice(-2).join('/')
+const contentsOf = (dataDir: string) =>
+  objectsAt(join(dataDir, 'blobs'))
+    .map((path) => readFileSync(path, 'utf8'))
+    .toSorted()
 const segments = (folder: string) => objectsAt(folder).filter((path) => path.includes('/segment-'))
 
 test('a restore returns to any instant, and the event log continues above all that was sent since', async () => {
@@ -244,6 +249,44 @@ test('a passphrase that was changed since the chain began is told before a resto
   await createAccount(pds, 'bob')
   await sent(pds)
   expect(await examined('another passphrase')).toMatch(/^FAULT .*the passphrase does not decrypt these backups/)
+})
+
+test('blobs come from backups at another destination, if they are whole there; those that are missing are named', async () => {
+  const place = newFolder()
+  await using pds = await start(place)
+  const alice = await Uploader.join(pds, 'alice')
+  const blobs = [await alice.upload('a blob'), await alice.upload('another blob')]
+  for (const [i, blob] of blobs.entries()) await alice.refer(`com.example.note/${i}`, blob)
+  await sent(pds)
+  const backups = newFolder()
+  const env = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE, SERVICE_BACKUP_WORK_FACTOR: '10' }
+  const given = { SERVICE_DATA_DIR: pds.dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_LOG_LEVEL: 'error', ...env }
+  expect(await runCommand(quietTerminal(given, []), ['backup', backups, '--dev'])).toBe(0)
+  const restored = (more: Record<string, string> = {}) =>
+    restore(place, now(pds), { SERVICE_BACKUP_DESTINATION: backups, ...env, ...more })
+
+  const whole = await restored()
+  expect(whole).toMatchObject({ code: 0, text: expect.stringMatching(/\b2 blobs verified,(?!.* missing)/) })
+  expect(contentsOf(whole.dataDir)).toEqual(['a blob', 'another blob'])
+
+  const cid = blobs[0]!.ref.$link
+  truncateSync(
+    objectsAt(backups).find((path) => path.endsWith(`${cid}.age`))!,
+    100,
+  )
+  const { code, text, dataDir } = await restored()
+  expect([code, contentsOf(dataDir)]).toEqual([0, ['another blob']])
+  expect(text).toContain(`blob ${cid} is not in the backup`)
+
+  for (const [more, why] of [
+    [{ SERVICE_BACKUP_PASSPHRASE: 'another passphrase' }, 'the passphrase does not decrypt these backups'],
+    [{ SERVICE_BACKUP_DESTINATION: newFolder() }, 'there are no backups at this destination'],
+  ] as const) {
+    const without = await restored(more)
+    expect(without.code).toBe(0)
+    expect(without.text).toContain(why)
+    for (const { ref } of blobs) expect(without.text).toContain(`blob ${ref.$link} is not in the backup`)
+  }
 })
 
 test('the same chain goes on after a restart, and another one begins if the database was changed without it', async () => {

@@ -33,7 +33,15 @@ import {
 } from './continuous-format.ts'
 import { wholeLease } from './continuous-lease.ts'
 import { needed, readObject, SegmentReader, segmentOf, type Segment } from './continuous-reading.ts'
-import { fetchBlobs, partOf, placeMasterKey, requireEmpty, type Fetched, type Part } from './restoring.ts'
+import {
+  fetchBlobs,
+  partOf,
+  placeMasterKey,
+  requireEmpty,
+  type Fetched,
+  type OtherBackups,
+  type Part,
+} from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 
 export interface FetchedInstant extends Fetched {
@@ -61,7 +69,7 @@ export interface Chain {
 
 /**
  * Build the database as of `at` in the data directory of `config`, whose database is a file, and fetch its blobs as far
- * as backups at the same place have them.
+ * as backups at the same place, or `others`, have them.
  *
  * Throws OperatorError if the directory already holds a database or another master key, if the backup does not reach
  * back to the instant, or if anything that is needed is missing or damaged.
@@ -71,6 +79,7 @@ export async function fetchInstant(
   archive: Archive,
   unseal: Unseal,
   at: Millis,
+  others: OtherBackups | null = null,
 ): Promise<FetchedInstant> {
   requireEmpty(config)
   const source = await sourceOf(archive, unseal)
@@ -95,7 +104,7 @@ export async function fetchInstant(
   try {
     return {
       databasePath,
-      missingBlobs: await fetchBlobs(config, blobList(database), part),
+      missingBlobs: await fetchBlobs(config, blobList(database), part, others),
       from: `${chosen.chain} ${built.number}`,
       at: built.at,
       seq: await highestSeq(source, built.seq),

@@ -155,11 +155,13 @@ async function rehearseIn(
   }
   let blobBytes = 0
   const began = performance.now()
-  const { databasePath, missingBlobs } = await fetchSnapshot(restored, archive, unseal, snapshot, async (path) => {
+  const onDatabase = async (path: string) => {
     if (areBlobsLeft(config)) return
     blobBytes = blobBytesIn(path)
     await requireSpace(dir, blobBytes)
-  }).catch((error: unknown) => {
+  }
+  const fetching = fetchSnapshot(restored, archive, unseal, snapshot, { onDatabase })
+  const { databasePath, missingBlobs } = await fetching.catch((error: unknown) => {
     throw storageFaultOf(error) === null ? error : tooLittleSpace(dir)
   })
   const missing = await lackingInBucket(config, missingBlobs, log)

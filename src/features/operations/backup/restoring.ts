@@ -59,8 +59,15 @@ export interface Fetched {
   missingBlobs: string[]
 }
 
+/** Other backups, which may have blobs that the ones to be restored lack. */
+export interface OtherBackups {
+  archive: Archive
+  unseal: Unseal
+}
+
 /**
- * Fetch a snapshot into the data directory of `config`, whose database is a file.
+ * Fetch a snapshot into the data directory of `config`, whose database is a file. Blobs that its archive lacks come
+ * from `others`.
  *
  * `onDatabase` is called with the path of the database, before the blobs are fetched.
  *
@@ -72,7 +79,10 @@ export async function fetchSnapshot(
   archive: Archive,
   unseal: Unseal,
   snapshot: string,
-  onDatabase: (path: string) => Promise<void> = async () => {},
+  {
+    others = null,
+    onDatabase = async () => {},
+  }: { others?: OtherBackups | null; onDatabase?: (path: string) => Promise<void> } = {},
 ): Promise<Fetched> {
   requireEmpty(config)
   const manifest = await readManifest(archive, snapshot)
@@ -87,7 +97,7 @@ export async function fetchSnapshot(
     await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
   const blobs = await part(inSnapshot(snapshot, 'blobs'))
   if (blobs === null) throw new OperatorError('the backup lacks its list of blobs: copy it again')
-  return { databasePath, missingBlobs: await fetchBlobs(config, blobs, part) }
+  return { databasePath, missingBlobs: await fetchBlobs(config, blobs, part, others) }
 }
 
 /**
@@ -152,18 +162,32 @@ async function fetchDatabase(
     throw new OperatorError('the backup is damaged: its database does not match the manifest')
 }
 
-/** Fetch the listed blobs that are not in the storage. Returns those that are missing or damaged. */
-export async function fetchBlobs(config: Config, list: AsyncIterable<Uint8Array>, part: Part): Promise<string[]> {
+/** Fetch the listed blobs that are not in the storage. Returns those that are missing or damaged everywhere. */
+export async function fetchBlobs(
+  config: Config,
+  list: AsyncIterable<Uint8Array>,
+  part: Part,
+  others: OtherBackups | null,
+): Promise<string[]> {
+  const parts = others === null ? [part] : [part, partOf(others.archive, others.unseal)]
   const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
   await storage.prepare()
   const missing: string[] = []
   for await (const cid of linesOf(list)) {
     // A bucket outlives the server, and its blobs are in no backup.
     if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
-    const content = await blobOf(part, cid)
-    if (content === null || !(await placeBlob(storage, cid, content))) missing.push(cid)
+    if (!(await placeFrom(parts, storage, cid))) missing.push(cid)
   }
   return missing
+}
+
+/** Store the first copy of a blob that is whole. Returns false if there is none. */
+async function placeFrom(parts: readonly Part[], storage: BlobStorage, cid: string): Promise<boolean> {
+  for (const part of parts) {
+    const content = await blobOf(part, cid)
+    if (content !== null && (await placeBlob(storage, cid, content))) return true
+  }
+  return false
 }
 
 /** Never overwrites a different key: it may be the only one that opens some other database. */
