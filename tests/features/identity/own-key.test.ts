@@ -129,6 +129,21 @@ test('of a key that never reached the directory, nothing more is told', async ()
   expect((await pds.rows('step', { did: jan.did })).filter(({ kind }) => kind === 'told-operation')).toEqual([])
 })
 
+test('a key that was added while the clock was ahead is not waited for once the clock is right', async () => {
+  pds.clock.jump({ days: 365 })
+  const kim = await createAccount(pds, 'kim')
+  const code = await codeFor(kim)
+  line.fate = ({ method }) => (method === 'POST' ? 'question lost' : 'answered')
+  try {
+    expect((await add(kim, { publicKey: formatDidKey(newKey().publicKey), code })).status).toBeGreaterThanOrEqual(500)
+  } finally {
+    pds.clock.jump({ days: -365 })
+    line.fate = () => 'answered'
+  }
+  await later(90)
+  expect((await pds.rows('step', { did: kim.did })).filter(({ kind }) => kind === 'told-operation')).toEqual([])
+})
+
 test('a directory that refuses leaves nothing to tell', async () => {
   const hans = await createAccount(pds, 'hans')
   const code = await codeFor(hans)

@@ -46,7 +46,9 @@ export const toldOperationStep: StepKind<ToldOperation> = {
     const log = (await ctx.plc.auditLog(did)) ?? []
     if (!log.some((entry) => entry.cid === cid)) {
       if (!log.some((entry) => entry.cid === prev)) throw new PlcDirectoryError(200, 'the log of the DID is incomplete')
-      if (ctx.clock.now() < doubtUntil(sentAt))
+      const now = ctx.clock.now()
+      // A time that is further ahead was written before the clock was set back.
+      if (now < doubtUntil(sentAt) && sentAt < doubtUntil(now))
         throw new StepPostponed('the operation may still reach the directory', NEXT_LOOK_MILLIS)
       ctx.log.info('identity operation never reached the directory', { did })
       return
