@@ -35,6 +35,22 @@ test('the mailed code sets a new password, once, and ends the sessions', async (
   })
 })
 
+test('codes that were mailed while the clock was ahead are void once it is right, and keep no other from being mailed', async () => {
+  const rosa = await createAccount(pds, 'rosa')
+  const codes: string[] = []
+  pds.clock.jump({ days: 365 })
+  for (let count = 1; count <= 5; count++) {
+    expect((await requestReset(rosa.email)).status).toBe(200)
+    codes.push(await lastCode(pds, rosa.email, count))
+  }
+  pds.clock.jump({ days: -365 })
+  expect(await reset(codes[4]!, 'by an old code')).toMatchObject({ status: 400, body: { error: 'ExpiredToken' } })
+  expect((await requestReset(rosa.email)).status).toBe(200)
+  const code = await lastCode(pds, rosa.email, 6)
+  expect(codes).not.toContain(code)
+  expect((await reset(code, 'a new password')).status).toBe(200)
+})
+
 /** The next comparison with a password waits, after it has read what to compare with, for something else to happen. */
 function duringComparison(field: 'hash' | 'personalDetails', happen: () => Promise<unknown>): void {
   const { db } = pds.ctx

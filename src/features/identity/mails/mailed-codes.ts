@@ -108,7 +108,8 @@ export const codeRefused = (fault: CodeFault): Refusal =>
 
 const works = (code: MailedCode, now: Millis): boolean => code.failures < MAX_FAILURES && !isOver(code, now)
 
-const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + CODE_TTL_SECS * 1000
+/** A time that is further ahead was written before the clock was set back. */
+const isOver = ({ requestedAt }: MailedCode, now: Millis) => Math.abs(now - requestedAt) > CODE_TTL_SECS * 1000
 
 /** Ignores case and surrounding spaces, because people type codes by hand. */
 const hashOf = (code: string) => createHash('sha256').update(code.trim().toUpperCase()).digest('hex')
