@@ -390,6 +390,22 @@ test('what nobody ends, ends by itself', async () => {
   expect(await rows()).toBe(0)
 })
 
+test('one that was begun while the clock was ahead is over once the clock is right', async () => {
+  const begunAhead = async () => {
+    pds.clock.jump({ days: 365 })
+    try {
+      return await begun(await walletSession(pds, alice.did))
+    } finally {
+      pds.clock.jump({ days: -365 })
+    }
+  }
+  expect(await accept((await begunAhead()).transferCode)).toMatchObject(invalidClaim)
+  await begunAhead()
+  expect((await initiate()).status).toBe(200)
+  await begunAhead()
+  expect(await pds.runSweep('transfers')).toMatchObject({ expired: 1 })
+})
+
 test('transfers end with the account', async () => {
   const taken = await accepted()
   await deleteAccount(pds, alice.did as Did)

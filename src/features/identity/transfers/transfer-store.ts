@@ -88,13 +88,15 @@ export function listTransfers(
 }
 
 /**
- * Returns transfers that have not ended: pending ones that expired by `now`, and accepted ones from before
- * `acceptedBefore`.
+ * Returns transfers that have not ended: pending ones that expired by `now`, or end after `latestEnd`, and accepted
+ * ones from before `acceptedBefore`.
  */
 export const listOverdueTransfers = (
   reader: Reader,
-  { now, acceptedBefore, limit }: { now: Millis; acceptedBefore: Millis; limit: number },
+  { now, latestEnd, acceptedBefore, limit }: { now: Millis; latestEnd: Millis; acceptedBefore: Millis; limit: number },
 ): Promise<Pick<Transfer, 'id'>[]> =>
   reader.all(sql`
     SELECT id FROM transfer
-    WHERE code IS NOT NULL AND ((status = 'pending' AND expires_at <= ${now}) OR accepted_at < ${acceptedBefore}) LIMIT ${limit}`)
+    WHERE code IS NOT NULL
+      AND ((status = 'pending' AND (expires_at <= ${now} OR expires_at > ${latestEnd})) OR accepted_at < ${acceptedBefore})
+    LIMIT ${limit}`)

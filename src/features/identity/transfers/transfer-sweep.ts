@@ -3,7 +3,7 @@ import { DAY_MILLIS, DAY_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteDevicesRevokedBefore } from '../../access/wallet-devices/wallet-devices.ts'
 import { deleteTransfersEndedBefore, listOverdueTransfers } from './transfer-store.ts'
-import { expireTransfer } from './transferring.ts'
+import { expireTransfer, latestEnd } from './transferring.ts'
 
 /** How long a device that accepted a transfer may take until it is completed. */
 const ACCEPTED_MILLIS = 30 * DAY_MILLIS
@@ -21,6 +21,7 @@ export const transferSweep: Sweep = {
     let expired = 0
     for (const { id } of await listOverdueTransfers(db, {
       now,
+      latestEnd: latestEnd(now),
       acceptedBefore: now - ACCEPTED_MILLIS,
       limit: PAGE_TRANSFERS,
     })) {

@@ -29,7 +29,11 @@ const CODE_TTL_SECS = 15 * 60
 /** Attempts to draw a code that no running transfer has. */
 const MAX_DRAWS = 6
 
-const isExpired = ({ expiresAt }: Transfer, now: Millis): boolean => expiresAt <= now
+/** An end that is further ahead was written before the clock was set back. */
+const isExpired = ({ expiresAt }: Transfer, now: Millis): boolean => expiresAt <= now || expiresAt > latestEnd(now)
+
+/** The clocks of two nodes may differ a little. */
+export const latestEnd = (now: Millis): Millis => now + 2 * CODE_TTL_SECS * 1000
 
 /** Begin a transfer. Returns it with its code, or null if one is running. Throws `AccountTakedown`. */
 export async function beginTransfer(
