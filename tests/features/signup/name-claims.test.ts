@@ -377,6 +377,19 @@ test('a change that a killed server left is reconciled by the sweep', async () =
   expect(await resolves('alice.test')).toBe(bob.did)
 })
 
+test('a change that was left while the clock was ahead is reconciled once the clock is right', async () => {
+  pds.clock.jump({ days: 365 })
+  const bob = await createAccount(pds, 'bob')
+  line.fate = downAfterOperation()
+  expect(await updateHandle(bob, 'alice.test')).toMatchObject({ status: 502 })
+  line.fate = () => 'answered'
+  pds.clock.jump({ days: -365 })
+  // A sweep that deletes skips one pass once the clock was set.
+  await pds.runSweep('name-claims')
+  await pds.runSweep('name-claims')
+  expect(await resolves('alice.test')).toBe(bob.did)
+})
+
 test('an operator’s change that the sweep completes is in the audit log', async () => {
   const bob = await createAccount(pds, 'bob')
   const carol = await createAccount(pds, 'carol')

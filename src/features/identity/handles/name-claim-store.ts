@@ -48,14 +48,18 @@ export async function findClaim(reader: Reader, handle: Handle): Promise<Claim |
   return row && fromRow(row)
 }
 
-/** Claims held until `now` or earlier; for an identity that a sign-up prepared, until `restingSince` or earlier. */
+/**
+ * Claims held until `now` or earlier; for an identity that a sign-up prepared, until `restingSince` or earlier. Those
+ * that are held beyond `latest`, and by no attempt, count too.
+ */
 export const listUnheldClaims = (
   reader: Reader,
-  { now, restingSince, limit }: { now: Millis; restingSince: Millis; limit: number },
+  { now, restingSince, latest, limit }: { now: Millis; restingSince: Millis; latest: Millis; limit: number },
 ): Promise<Pick<Claim, 'handle' | 'heldUntil'>[]> =>
   reader.all(sql`
     SELECT handle, held_until AS "heldUntil" FROM name_claim
-    WHERE held_until <= ${restingSince} OR (held_until <= ${now} AND genesis IS NULL) ORDER BY held_until LIMIT ${limit}`)
+    WHERE held_until <= ${restingSince} OR (held_until <= ${now} AND genesis IS NULL) OR (held_until > ${latest} AND attempt IS NULL)
+    ORDER BY held_until LIMIT ${limit}`)
 
 const values = ({ did, prepared }: Claimant) => ({
   did,

@@ -23,6 +23,8 @@ export const nameClaimSweep: Sweep = {
     for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, {
       now,
       restingSince: now - RESTING_SECS * 1000,
+      // No operation of unknown outcome is waited for that long: the clock was ahead when this was written.
+      latest: now + RESTING_SECS * 1000,
       limit: PAGE_CLAIMS,
     })) {
       report.seen++
