@@ -88,13 +88,13 @@ export function swapIn({ path, next, previous, pending }: ExecutablePlace, isOnT
   duplicate(path, previous)
   if (isOnTrial) writeFileSync(pending, '')
   renameSync(next, path)
-  flushFolder(dirname(path))
+  flush(dirname(path))
 }
 
 /** Put the previous executable in place again. It also stays under its own name. */
 export function swapBack({ path, previous }: ExecutablePlace): void {
   duplicate(previous, path)
-  flushFolder(dirname(path))
+  flush(dirname(path))
 }
 
 /** Whether an earlier upgrade was killed before the new executable had proved to work. */
@@ -114,15 +114,16 @@ function duplicate(from: string, to: string): void {
     // Some file systems have no hard links.
     copyFileSync(from, part)
     chmodSync(part, statSync(from).mode & 0o7777)
+    flush(part)
   }
   renameSync(part, to)
   // A rename does nothing if both names are of the same file.
   rmSync(part, { force: true })
 }
 
-/** Without it, the system may forget a rename when it loses power. */
-function flushFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
+/** Without it, the system may forget what a file has, or the names in a folder, when it loses power. */
+function flush(path: string): void {
+  const descriptor = openSync(path, 'r')
   try {
     fsyncSync(descriptor)
   } finally {
