@@ -2,24 +2,12 @@
  * A file that holds secrets: JSON, encrypted in the age format (age-encryption.org/v1), so that the `age` tool opens it
  * too. Readable by its owner alone, and replaced as a whole.
  */
-import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, isAbsolute, join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { OperatorError } from './operator-error.ts'
+import { writePrivately } from './private-file.ts'
 
 export const MIN_PASSPHRASE_CHARS = 8
 /** The base-2 logarithm of the cost of deriving a key from the passphrase: 256 MiB of memory and about a second. */
@@ -148,41 +136,4 @@ function readOrNull(path: string): Uint8Array | null {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
   }
-}
-
-/**
- * Writes a file that only its owner may read, and flushes it and its folder. Throws OperatorError if it exists, unless
- * it may be replaced.
- */
-export function writePrivately(path: string, content: Uint8Array | string, { replace }: { replace: boolean }): void {
-  if (!replace && existsSync(path)) throw new OperatorError(`${path} already exists`)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const temporary = `${path}.${randomBytes(4).toString('hex')}.new`
-  try {
-    writeFileSync(temporary, content, { mode: 0o600, flag: 'wx', flush: true })
-    if (replace) renameSync(temporary, path)
-    else linkSync(temporary, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
-      throw new OperatorError(`${path} already exists`, { cause: error })
-    throw error
-  } finally {
-    rmSync(temporary, { force: true })
-  }
-  const folder = openSync(dirname(path), 'r')
-  fsyncSync(folder)
-  closeSync(folder)
-}
-
-/** The permissions of all users except the owner. */
-const OTHERS = 0o077
-
-/** Read a secret. Returns null if there is no such file. Throws OperatorError if others may read it. */
-export function readPrivately(path: string): string | null {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return null
-  // Windows has no such permissions.
-  if (process.platform !== 'win32' && (found.mode & OTHERS) !== 0)
-    throw new OperatorError(`other users of this machine can read ${path}: run "chmod 600" on it`)
-  return readFileSync(path, 'utf8')
 }

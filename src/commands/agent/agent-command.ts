@@ -100,7 +100,10 @@ async function readKey(invocation: Invocation, path: string): Promise<string> {
 
 /** An assistant may start several programs at once: the key is that of the first which makes one. */
 async function readOrMakeKey(invocation: Invocation, path: string): Promise<string> {
-  const { newSealKey, writePrivately } = await import('../../base/sealed-file.ts')
+  const [{ newSealKey }, { writePrivately }] = await Promise.all([
+    import('../../base/sealed-file.ts'),
+    import('../../base/private-file.ts'),
+  ])
   const at = keyPath(invocation, path)
   const known = await keyAt(at)
   if (known !== null) return known
@@ -117,7 +120,10 @@ async function readOrMakeKey(invocation: Invocation, path: string): Promise<stri
 
 /** Null if there is no file. Throws OperatorError if it holds no key, or if others may read it. */
 async function keyAt(path: string): Promise<string | null> {
-  const { readPrivately, requireSealKey } = await import('../../base/sealed-file.ts')
+  const [{ requireSealKey }, { readPrivately }] = await Promise.all([
+    import('../../base/sealed-file.ts'),
+    import('../../base/private-file.ts'),
+  ])
   const key = readPrivately(path)?.trim() ?? null
   if (key !== null) await requireSealKey(key, path)
   return key

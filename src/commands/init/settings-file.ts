@@ -4,7 +4,7 @@
  */
 import { chmodSync } from 'node:fs'
 import { OperatorError } from '../../base/operator-error.ts'
-import { writePrivately } from '../../base/sealed-file.ts'
+import { writePrivately } from '../../base/private-file.ts'
 import { CONFIG_VARIABLE } from '../../platform/configuration/config-files.ts'
 import { configKeys } from '../../platform/configuration/config-loading.ts'
 import { parseVariables } from '../../platform/configuration/variables-file.ts'

@@ -17,7 +17,7 @@ and a copy on paper. Give the public key to "holdfast migrate in --recovery-key"
         import('../../protocol/secret-multikey.ts'),
         import('../../protocol/keys.ts'),
         import('../../platform/secrets/signing-keys.ts'),
-        import('../../base/sealed-file.ts'),
+        import('../../base/private-file.ts'),
       ])
     const secret = newSigningSecret('p256')
     writePrivately(path, `${formatSecretMultikey('p256', secret)}\n`, { replace: false })

@@ -15,7 +15,10 @@ identity.`,
       options,
       positionals: [name = ''],
     } = invocation
-    const { MIN_PASSPHRASE_CHARS, sealText, writePrivately } = await import('../../base/sealed-file.ts')
+    const [{ MIN_PASSPHRASE_CHARS, sealText }, { writePrivately }] = await Promise.all([
+      import('../../base/sealed-file.ts'),
+      import('../../base/private-file.ts'),
+    ])
     const wallet = await openWallet(invocation)
     const text = `${JSON.stringify(wallet.contents, null, 2)}\n`
     const path = resolve(name)

@@ -3,8 +3,9 @@
  * data directory, for commands of the same user on the same machine.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writePrivately } from '../../base/private-file.ts'
 import { Secret } from '../../base/secret.ts'
 import { explained } from '../files/system-faults.ts'
 
@@ -34,7 +35,7 @@ export function makeOwnToken(dataDir: string): Secret<string> {
   const token = randomBytes(TOKEN_BYTES).toString('hex')
   const path = ownTokenPath(dataDir)
   try {
-    writeFileSync(path, `${token}\n`, { mode: 0o600 })
+    writePrivately(path, `${token}\n`, { replace: true })
   } catch (error) {
     throw explained(error, { path, folder: dataDir })
   }

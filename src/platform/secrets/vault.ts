@@ -6,11 +6,12 @@
  * owner. The secrets are then as safe as that directory.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../configuration/config.ts'
 import { sql, sqlList, type Database, type Reader, type Tx } from '../database/database.ts'
 import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
+import { writePrivately } from '../../base/private-file.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -56,12 +57,9 @@ export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE
  */
 export function keyFileBeside(dataDir: string): Uint8Array {
   const path = masterKeyFile(dataDir)
-  if (!existsSync(path)) {
-    // The file gets its name only when it is complete: part of a key would keep the server from ever starting.
-    const part = `${path}.part`
-    writeFileSync(part, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
-    renameSync(part, path)
-  }
+  // Whole or not at all, and before it wraps anything: what a lost key has wrapped would keep the server from ever
+  // starting.
+  if (!existsSync(path)) writePrivately(path, `${randomBytes(32).toString('hex')}\n`, { replace: true })
   const key = readKeyFile(path)
   if (key === null) throw inWords(notAKey(path))
   return key
