@@ -101,6 +101,29 @@ test('a public record makes a blob public, and its deletion private again', asyn
   expect((await inSpace('a', cid)).status).toBe(200)
 })
 
+test('blobs of spaces alone are not counted among those of the public repository', async () => {
+  const carol = await createAccount(pds, 'carol')
+  const writer = await spaceApp(pds, carol, 'space:*?authority=*&collection=*', 'blob:*/*', 'repo:*')
+  const [open, hidden] = await Promise.all(
+    ['open', 'hidden'].map(async (text) => {
+      const init = { method: 'POST', headers: { 'content-type': 'text/plain' }, body: text }
+      return (await writer.call('com.atproto.repo.uploadBlob', init)).body.blob
+    }),
+  )
+  const counts = async () => {
+    const { body } = await carol.call('com.atproto.server.checkAccountStatus')
+    return [body.expectedBlobs, body.importedBlobs]
+  }
+  expect(await counts()).toEqual([0, 2])
+  const place = { space: `at://${carol.did}/space/${TYPE}/a`, repo: carol.did, collection: NOTE }
+  await writer.post('createRecord', { ...place, rkey: 'hidden', record: { blob: hidden } })
+  const inOpen = { repo: carol.did, collection: NOTE, rkey: 'open', record: { blob: open } }
+  await writer.post('com.atproto.repo.putRecord', inOpen)
+  expect(await counts()).toEqual([1, 1])
+  await writer.post('com.atproto.repo.putRecord', { ...inOpen, rkey: 'both', record: { blob: hidden } })
+  expect(await counts()).toEqual([2, 2])
+})
+
 test('a record in a space that goes takes nothing from a public one', async () => {
   const { blob, cid } = await upload()
   const { repo } = placeOf('a')

@@ -254,10 +254,12 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
   return reader.get(sql`SELECT takedown_ref AS ref FROM blob WHERE did = ${did} AND cid = ${cid}`)
 }
 
-/** Number and total bytes of the account's blobs. */
+/** Total bytes of the account's blobs, and the number of those that are not for records in spaces alone. */
 export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
   return (await reader.get<{ count: number; bytes: number }>(sql`
-    SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
+    SELECT COUNT(CASE WHEN unreferenced_at IS NOT NULL AND ${isHeldBySpace()} THEN NULL ELSE 1 END) AS count,
+      CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes
+    FROM blob WHERE did = ${did}`))!
 }
 
 /** The bytes of the account's blobs, and the quota that was set for them; null if none was. */

@@ -62,7 +62,10 @@ export const spaceBlobs = {
   areAlone: isOfSpacesAlone,
 }
 
-/** Counts of referenced and of stored blobs, and stored bytes. */
+/**
+ * Counts of blobs to which public records refer, and of those that are stored, without what only spaces refer to; and
+ * all stored bytes.
+ */
 export async function countBlobs(
   reader: Reader,
   did: Did,
