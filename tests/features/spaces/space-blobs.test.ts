@@ -124,6 +124,20 @@ test('blobs of spaces alone are not counted among those of the public repository
   expect(await counts()).toEqual([2, 2])
 })
 
+test('another upload of its bytes leaves a blob the type that records in spaces have of it', async () => {
+  const { blob, cid, text } = await upload()
+  const again = (type: string) =>
+    app.call('com.atproto.repo.uploadBlob', { method: 'POST', headers: { 'content-type': type }, body: text })
+  const typeNow = async () => (await inSpace('a', cid)).headers.get('content-type')
+  await again('application/json')
+  expect(await attach('a', 'typed', blob)).toMatchObject({ status: 400, body: { error: 'InvalidMimeType' } })
+  await again('text/plain')
+  expect((await attach('a', 'typed', blob)).status).toBe(200)
+  expect((await again('application/json')).status).toBe(200)
+  expect(await typeNow()).toBe('text/plain')
+  expect((await attach('b', 'typed', blob)).status).toBe(200)
+})
+
 test('a record in a space that goes takes nothing from a public one', async () => {
   const { blob, cid } = await upload()
   const { repo } = placeOf('a')

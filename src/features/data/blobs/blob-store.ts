@@ -292,7 +292,8 @@ export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow
     VALUES (${did}, ${cid}, ${mimeType}, ${size}, ${now},
       CASE WHEN EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = ${did} AND r.cid = ${cid}) THEN NULL ELSE ${now} END)
     ON CONFLICT (did, cid) DO UPDATE SET
-      mime_type = CASE WHEN excluded.unreferenced_at IS NULL THEN blob.mime_type ELSE excluded.mime_type END,
+      mime_type = CASE WHEN excluded.unreferenced_at IS NULL OR ${isHeldBySpace()}
+        THEN blob.mime_type ELSE excluded.mime_type END,
       unreferenced_at = excluded.unreferenced_at`)
 }
 
