@@ -169,6 +169,63 @@ test('a loss of power that took what was noted last about the chain does not kee
   expect(await notes(other.config, alice)).toEqual(['first', 'fourth', 'second', 'third'])
 })
 
+test('a segment of a killed server that arrives after the next one has looked is what that one goes on from', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  const place = `s3://${mirror.bucket}/backup`
+  const folder = newFolder()
+  mkdirSync(folder)
+  const env = {
+    PORT: String(await freePort()),
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+    SERVICE_BACKUP_CONTINUOUS: place,
+    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+    SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: String(mirror.forcePathStyle),
+  }
+  const sent: { key: string; content: Promise<Uint8Array> }[] = []
+  let alice: TestAccount
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    alice = await createAccount(server, 'alice')
+    await isKept(server)
+    await post(alice, 'kept')
+    bucket.intercept = (incoming, _, key) => {
+      if (incoming.method !== 'PUT' || !key.includes('/segment-')) return false
+      sent.push({ key, content: incoming.toArray().then((chunks) => Buffer.concat(chunks)) })
+      return true
+    }
+    const unknown = [thrownBy(create(alice, 'under-way'))]
+    await until(() => sent.length === 1)
+    await sent[0]!.content
+    unknown.push(thrownBy(create(alice, 'after-it')))
+    await until(() => sent.length === 2)
+    server.signal('SIGKILL')
+    await server.exited
+    await Promise.all(unknown)
+  }
+  // The second one never arrives.
+  const { key, content } = sent[0]!
+  bucket.intercept = (incoming, response, asked) => {
+    if (incoming.method !== 'PUT' || asked !== key) return false
+    bucket.intercept = null
+    void content.then((bytes) => bucket.write(key, bytes)).then(() => bucket.pass(incoming, response))
+    return true
+  }
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    expect(bucket.intercept).toBeNull()
+    await post(await logIn(server, alice, alice.password), 'later')
+  }
+  const blobMirror = { ...mirror, bucket: null }
+  const other = await machine({ continuous: place, continuousPromise: 'sync' }, blobMirror)
+  await other.begin().promote()
+  expect(await notes(other.config, alice)).toEqual(['after-it', 'kept', 'later', 'under-way'])
+  expect(await faults(other.config, alice)).toEqual([])
+})
+
 /** Keep the next request that replaces or creates such an object on its way. Returns what delivers it. */
 function hold(bucket: BucketHost, part: string): { isThere(): boolean; deliver(): Promise<number> } {
   let held: { pass(): void; status: Promise<number> } | null = null

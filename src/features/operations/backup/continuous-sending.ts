@@ -397,18 +397,41 @@ export class ContinuousSending implements CommitGate {
 
   async #resume(noted: ChainState): Promise<boolean> {
     const later = this.#isSync ? await this.#laterState(noted) : null
-    const ahead = later && (await this.following.begin(later.state.position))
-    const state = ahead === null ? noted : later!.state
-    if (ahead !== null) await this.#adopt(later!)
+    if (later !== null && (await this.#resumeAfter(later))) return true
     const follower =
-      ahead ??
-      (await this.following.begin(state.position)) ??
-      (state.closed === fileMark(this.#path) ? await this.following.begin(null) : null)
+      (await this.following.begin(noted.position)) ??
+      (noted.closed === fileMark(this.#path) ? await this.following.begin(null) : null)
     if (follower === null) return false
-    this.#isOlder = later !== null && ahead === null
-    this.#continue({ ...state, closed: null }, follower)
-    this.#soon()
+    this.#isOlder = later !== null
+    this.#continue(noted, follower)
     return true
+  }
+
+  /** Continue from what the destination has. Returns false if the log does not have the place where that ends. */
+  async #resumeAfter(later: Later): Promise<boolean> {
+    const follower = await this.following.begin(later.state.position)
+    if (follower === null) return false
+    await this.#adopt(later)
+    this.#continue(later.state, follower)
+    return true
+  }
+
+  /**
+   * Another segment is stored under a number that this process has used. If the previous process had sent it, and it
+   * arrived after this one had looked, continue after it. Returns false if that is not so, or if clients wait for
+   * segments already.
+   */
+  async #rejoin(): Promise<boolean> {
+    if (this.#hasStarted || this.#passing.size > 0) return false
+    const isOver = () => this.#end.signal.aborted
+    while (!isOver() && this.#spool.waiting.some(({ state }) => state === 'under way')) await this.#pause(POLL_MILLIS)
+    const later = isOver() ? null : await this.#laterState(this.#state!)
+    if (later === null) return false
+    // Until then, a group passes once it is flushed: `begin` waits for an empty one.
+    this.#isPromised = false
+    const isResumed = await this.#inOrder(() => this.#resumeAfter(later))
+    this.#isPromised = true
+    return isResumed
   }
 
   /**
@@ -474,7 +497,7 @@ export class ContinuousSending implements CommitGate {
   }
 
   #continue(state: ChainState, follower: LogFollower): void {
-    this.#state = state
+    this.#state = { ...state, closed: null }
     this.#key = Buffer.from(state.key, 'base64')
     this.#number = state.number
     this.#next = state.next
@@ -491,6 +514,7 @@ export class ContinuousSending implements CommitGate {
     follower.onClosing = () => this.#finish()
     follower.onLastCommit = () => this.#keepLast()
     follower.onClosed = (isWhole) => this.#noteClosed(isWhole)
+    this.#soon()
   }
 
   /** Seal what was committed, within half of the lag. */
@@ -647,6 +671,7 @@ export class ContinuousSending implements CommitGate {
           const found = await readLease(this.#archive).catch(() => null)
           if (found !== null && !isOwn(found.record, this.ctx.config.dataDir))
             return this.#supersede(this.#supersededBy(found.record))
+          if (this.#isPromised && error instanceof ChainTaken && (await this.#rejoin())) continue
           if (this.#isPromised) return this.#break(error)
           if (error instanceof ChainTaken) {
             const older = await this.#olderThanChain().catch((fault: unknown) => void this.#noteFault(fault))
@@ -936,7 +961,6 @@ export class ContinuousSending implements CommitGate {
       follower,
     )
     this.#fault = null
-    this.#soon()
     this.#makeBase()
   }
 
