@@ -28,8 +28,7 @@ import { testConfig, type ConfigOverrides } from '../../support/servers/config.t
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
-import { runProgram } from '../../support/servers/program.ts'
-import { beginProgram, startProgram } from '../../support/servers/program.ts'
+import { beginProgram, runProgram, startProgram } from '../../support/servers/program.ts'
 import { until } from '../../support/until.ts'
 import { create, isKept, objectNames, post } from './kept-notes.ts'
 import { thrownBy } from '../../support/thrown.ts'
@@ -169,7 +168,10 @@ test('a loss of power that took what was noted last about the chain does not kee
   expect(await notes(other.config, alice)).toEqual(['first', 'fourth', 'second', 'third'])
 })
 
-test('a segment of a killed server that arrives after the next one has looked is what that one goes on from', async () => {
+test.each([
+  ['has looked is what that one goes on from', false],
+  ['was killed too, and could send nothing, is what the third one goes on from', true],
+])('a segment of a killed server that arrives once the next one %s', async (_, isKilled) => {
   await using bucket = await startBucket()
   const { mirror } = bucket
   const place = `s3://${mirror.bucket}/backup`
@@ -208,6 +210,20 @@ test('a segment of a killed server that arrives after the next one has looked is
   }
   // The second one never arrives.
   const { key, content } = sent[0]!
+  if (isKilled) {
+    let tries = 0
+    bucket.intercept = (incoming, response, asked) => {
+      if (incoming.method !== 'PUT' || asked !== key) return false
+      tries++
+      response.writeHead(503).end()
+      return true
+    }
+    await using server = beginProgram(['dev'], env, folder)
+    const listening = thrownBy(server.listening)
+    await until(() => tries > 1)
+    server.signal('SIGKILL')
+    expect(await listening).toThrow('ended before it listened')
+  }
   bucket.intercept = (incoming, response, asked) => {
     if (incoming.method !== 'PUT' || asked !== key) return false
     bucket.intercept = null

@@ -56,7 +56,6 @@ interface Segment {
 
 interface StoredSegment extends Segment {
   by: string
-  storedAt: number
 }
 
 export class Pair {
@@ -127,16 +126,12 @@ export class Pair {
     this.#following.delete(node)
   }
 
-  /**
-   * A server cannot serve any more. It knows what it had stored before it started, whatever it had noted. What arrives
-   * later may be in its way.
-   */
-  gaveUp({ name, startedAt }: Node, message: string): void {
+  /** A server cannot serve any more. What it has stored itself is no reason, even if it arrived after the start. */
+  gaveUp({ name }: Node, message: string): void {
     const [, number] = /segment-(\d+)\S* has another content/.exec(message) ?? []
-    const isKnown = (segment: StoredSegment) =>
-      segment.number === Number(number) && segment.by === name && segment.storedAt < startedAt
-    if (number !== undefined && [...this.#segments.values()].flat().some(isKnown))
-      this.world.fail(`${name} makes another segment ${Number(number)} than it had stored before it started`)
+    const isOwn = (segment: StoredSegment) => segment.number === Number(number) && segment.by === name
+    if (number !== undefined && [...this.#segments.values()].flat().some(isOwn))
+      this.world.fail(`${name} makes another segment ${Number(number)} than it has stored`)
   }
 
   isServing(node: Node): boolean {
@@ -201,7 +196,7 @@ export class Pair {
         const had = stored.filter((each) => each.number < segment.number).map(({ at }) => at - EPOCH_MILLIS)
         this.#keptThrough = Math.max(this.#keptThrough, ...had)
       }
-      stored.push({ ...segment, by: by.name, storedAt: world.timeline.now })
+      stored.push({ ...segment, by: by.name })
       this.#segments.set(chain, stored)
     } else if (key.endsWith('/lease')) {
       const lease = leaseOf(bytes)

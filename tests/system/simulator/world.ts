@@ -92,8 +92,6 @@ export class Node {
   readonly #waiting = new Set<(reply: Reply) => void>()
   readonly sockets = new Set<{ lose(): void }>()
   starts = 0
-  /** When its process began. */
-  startedAt = 0
   isLeaving = false
   /** Called once its server has started. */
   onceUp: () => void = () => {}
@@ -134,7 +132,6 @@ export class Node {
     this.#dispatcher = null
     this.isLeaving = false
     this.starts++
-    this.startedAt = world.timeline.now
     world.wires.set(this.actor, this.wire)
     world.note(this.name, `starts${this.starts > 1 ? ' again' : ''}`)
     world.timeline.schedule(0, this.actor, () => this.#begin(null))
