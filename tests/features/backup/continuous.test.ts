@@ -544,6 +544,27 @@ test('a bucket that is down stops no write: what it lacks waits on the disk, and
   expect(await paths(restored.dataDir)).toEqual(written.toSorted())
 })
 
+test('a server that starts again while the bucket is down says how old the oldest commit is that the bucket lacks', async () => {
+  await using world = await withBucket()
+  const { bucket, pds } = world
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  bucket.fault = 'down'
+  await post(alice, 'waits')
+  await until(async () => (await stateOf(pds)).fault)
+  pds.clock.advance({ secs: 90 })
+  for (let starts = 1; starts <= 2; starts++) {
+    await pds.restart()
+    pds.clock.advance({ secs: 10 })
+    expect((await stateOf(pds)).lagMillis).toBeGreaterThan((90 + starts * 10) * 1000)
+  }
+  bucket.fault = null
+  await sent(pds)
+  await pds.restart()
+  // What it finds there, it has not waited for.
+  expect((await stateOf(pds)).lagMillis).toBeLessThan(90_000)
+})
+
 test('a bucket may lose answers, claim what is not so, and list nothing new', async () => {
   await using world = await withBucket()
   const { bucket, pds } = world

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sealObject, digestOf } from '../../../src/features/operations/backup/continuous-format.ts'
 import { Spool, type ChainState } from '../../../src/features/operations/backup/continuous-spool.ts'
+import { systemClock } from '../../../src/platform/running/clock.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-spool-'))
@@ -37,8 +38,8 @@ async function segmentAfter(state: ChainState): Promise<{ state: ChainState; con
 
 /** A spool of segments that wait. */
 async function filled(folder: string) {
-  const spool = new Spool(folder)
-  await spool.open('there', 0)
+  const spool = new Spool(folder, systemClock)
+  await spool.open('there')
   let state = first
   for (let number = 1; number <= COUNT; number++) {
     const segment = await segmentAfter(state)
@@ -70,16 +71,16 @@ test('segments that are deleted at the same time leave the last ones of the chai
 
 /** What the next start finds. */
 async function found(folder: string): Promise<{ number: number; waiting: number[] }> {
-  const spool = new Spool(folder)
-  const state = await spool.open('there', 0)
+  const spool = new Spool(folder, systemClock)
+  const state = await spool.open('there')
   return { number: state?.number ?? 0, waiting: spool.waiting.map(({ number }) => number) }
 }
 
 /** An empty spool, and three segments for it. */
 async function emptyIn(name: string) {
   const folder = join(scratch, name)
-  const spool = new Spool(folder)
-  await spool.open('there', 0)
+  const spool = new Spool(folder, systemClock)
+  await spool.open('there')
   const one = await segmentAfter(first)
   const two = await segmentAfter(one.state)
   const three = await segmentAfter(two.state)

@@ -62,7 +62,7 @@ import {
 import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
 import { newestInstant, sourceOf, type Source } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
-import { CONTINUOUS_FOLDER, fileMark, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
+import { CONTINUOUS_FOLDER, fileMark, monotonicOf, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
 import { sealOf, unsealOf, type Seal } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
@@ -240,7 +240,7 @@ export class ContinuousSending implements CommitGate {
     const { config, clock } = ctx
     this.#isSync = config.backup.continuousPromise === 'sync'
     this.#archive = openArchive(place, config)
-    this.#spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER))
+    this.#spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER), clock)
     this.#path = sqlitePath(config.databaseUrl)
     this.#openSince = clock.monotonic()
   }
@@ -260,11 +260,15 @@ export class ContinuousSending implements CommitGate {
   }
 
   async begin(): Promise<void> {
-    const state = await this.#spool.open(this.place, this.ctx.clock.monotonic())
+    const state = await this.#spool.open(this.place)
     if (state !== null && (await this.#resume(state))) {
       if (state.baseAt === null) this.#makeBase()
     } else {
-      if (state !== null) this.ctx.log.warn(ANOTHER_CHAIN, { file: segmentName(state.chain, state.number) })
+      if (state !== null) {
+        this.ctx.log.warn(ANOTHER_CHAIN, { file: segmentName(state.chain, state.number) })
+        const endedAt = monotonicOf(this.ctx.clock, state.at)
+        this.#openSince = Math.min(endedAt, this.#spool.waiting[0]?.since ?? endedAt)
+      }
       await this.#spool.clear()
     }
     this.#loop = this.#run()
@@ -505,7 +509,9 @@ export class ContinuousSending implements CommitGate {
     this.#sentThrough = this.#spool.waiting.length === 0 ? state.number : 0
     this.#isPromised = this.#isSync && state.baseAt !== null
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
-    this.#openSince = null
+    // What was committed after its last segment was committed after the instant of that.
+    const isKnownSince = state.number > 0 && state.closed === null
+    this.#openSince = isKnownSince ? monotonicOf(this.ctx.clock, state.at) : null
     this.#hasGap = false
     this.#isTaken = false
     this.#follower = follower

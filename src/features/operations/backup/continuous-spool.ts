@@ -12,6 +12,7 @@ import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Millis } from '../../../protocol/identifiers.ts'
+import type { Clock } from '../../../platform/running/clock.ts'
 import type { LogPosition } from '../../../platform/database/log-follower.ts'
 import { digestOf, headerOf, numberAfter, type SegmentHeader } from './continuous-format.ts'
 
@@ -43,6 +44,8 @@ export interface ChainState {
   sinceBase: number
   /** The database's file, as it was closed with everything in it; null while it is used. */
   closed: string | null
+  /** In a file: when the oldest commit was made that waits in the spool. */
+  waitingSince?: Millis
 }
 
 /** In the data directory. */
@@ -55,6 +58,9 @@ const KEPT_BYTES = 16 * 1024 ** 2
 const SAVE_MILLIS = 250
 /** A header is shorter. */
 const HEADER_BYTES = 8192
+
+/** An instant before this process began, or in it, by its monotonic clock. If the clock was set back since: now. */
+export const monotonicOf = (clock: Clock, at: Millis): number => clock.monotonic() - Math.max(0, clock.now() - at)
 
 /** Another one after every change of the file. */
 export function fileMark(path: string): string {
@@ -96,15 +102,18 @@ export class Spool {
   /** The same of deletions, so that what a kill leaves are the last ones of the chain. */
   #deleting: Promise<void> = Promise.resolve()
 
-  constructor(readonly folder: string) {
+  constructor(
+    readonly folder: string,
+    readonly clock: Clock,
+  ) {
     this.#statePath = join(folder, STATE_FILE)
   }
 
   /** Returns the chain to continue, or null if there is none: the spool is empty then. */
-  async open(destination: string, now: number): Promise<ChainState | null> {
+  async open(destination: string): Promise<ChainState | null> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 })
     const state = await this.#state()
-    if (state !== null && state.destination === destination && (await this.#load(state, now))) return state
+    if (state !== null && state.destination === destination && (await this.#load(state))) return state
     await this.clear()
     return null
   }
@@ -120,7 +129,8 @@ export class Spool {
   }
 
   /** Returns false unless the files are the last segments of the chain. */
-  async #load({ number: last, digest }: ChainState, since: number): Promise<boolean> {
+  async #load({ number: last, digest, waitingSince }: ChainState): Promise<boolean> {
+    const since = waitingSince === undefined ? this.clock.monotonic() : monotonicOf(this.clock, waitingSince)
     const numbers = (await readdir(this.folder))
       .filter((name) => name.endsWith(SUFFIX))
       .map((name) => Number(name.slice(0, -SUFFIX.length)))
@@ -225,8 +235,14 @@ export class Spool {
     const { baseAt, baseMadeAt } = this.#base
     const isOlder = this.#saved?.chain === state.chain && state.number < this.#saved.number
     const newest = isOlder ? this.#saved! : state
-    await this.#write(this.#statePath, JSON.stringify({ ...newest, baseAt, baseMadeAt }))
+    await this.#write(this.#statePath, this.#textOf({ ...newest, baseAt, baseMadeAt }))
     this.#saved = newest
+  }
+
+  #textOf(state: ChainState): string {
+    const [oldest] = this.waiting
+    const waitedMillis = oldest && Math.ceil(this.clock.monotonic() - oldest.since)
+    return JSON.stringify({ ...state, waitingSince: waitedMillis && this.clock.now() - waitedMillis })
   }
 
   /** It could not be written. Returns whether it still waits, in memory alone; otherwise it is forgotten. */
@@ -288,7 +304,7 @@ export class Spool {
 
   /** The same, while the process ends. */
   saveNow(state: ChainState): void {
-    writeFileSync(`${this.#statePath}.part`, JSON.stringify(state), { mode: 0o600 })
+    writeFileSync(`${this.#statePath}.part`, this.#textOf(state), { mode: 0o600 })
     renameSync(`${this.#statePath}.part`, this.#statePath)
   }
 

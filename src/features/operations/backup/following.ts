@@ -416,8 +416,8 @@ export class Following {
     for (const left of databaseFiles(config.databaseUrl)) await rm(left, { force: true })
     await rename(this.#path, path)
     await rm(this.#copyFile, { force: true })
-    const spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER))
-    await spool.open('', 0)
+    const spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER), clock)
+    await spool.open('')
     await spool.save({
       destination: config.backup.continuous!,
       chain: copy.chain,
