@@ -12,6 +12,7 @@ import { TestClock } from '../../support/clock.ts'
 import { lastCode } from '../../support/servers/mail.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { nextOperation, signOperation, type Operation } from '../../../src/protocol/plc.ts'
 import { thrownBy } from '../../support/thrown.ts'
@@ -169,6 +170,32 @@ test('of a code and a cancellation at the same time, one counts', async () => {
   given.resolve()
   expect(await cancelled).toMatchObject({ status: 409 })
   expect(await pds.count('account', { did: from.did })).toBe(1)
+})
+
+test('a move that comes a stage further while it is being cancelled is cancelled', async () => {
+  const { from, name } = await someone()
+  const preferences = Promise.withResolvers<void>()
+  const [reading, moved] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  host.lie = async (nsid) => {
+    if (nsid === 'app.bsky.actor.getPreferences') await preferences.promise
+    return null
+  }
+  const moving = await begin(pds, from, `${name}-here`)
+  await until(() => host.called.at(-1) === 'app.bsky.actor.getPreferences')
+  line.fate = async (): Promise<Fate> => {
+    // What the move itself asks is answered.
+    line.fate = () => 'answered'
+    reading.resolve()
+    await moved.promise
+    return 'answered'
+  }
+  const cancelled = cancel(moving)
+  await reading.promise
+  preferences.resolve()
+  await until(async () => (await pds.rows('move_in', { did: from.did }))[0]?.['stage'] === 'identity')
+  moved.resolve()
+  expect(await cancelled).toMatchObject({ status: 200 })
+  expect(await pds.count('account', { did: from.did })).toBe(0)
 })
 
 test('a move is not cancelled if its holder has changed the identity without this server', async () => {

@@ -470,9 +470,12 @@ export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
     await revalidate(tx)
     const account = await accountOf(tx, did)
     if (account === null || account.deactivatedAt === null) throw notNow()
+    // It may have come a stage further.
+    const present = await findMove(tx, did)
+    if (present === null || !unchanged.includes(present.stage)) throw notNow()
     // A code that is given at the same time finds another stage.
-    const state: MoveState = { ...move, stage: 'archive', operation: null }
-    if ((await updateMove(tx, move, state, ctx.clock.now())) === 0) throw notNow()
+    const state: MoveState = { ...present, stage: 'archive', operation: null }
+    if ((await updateMove(tx, present, state, ctx.clock.now())) === 0) throw notNow()
     if (!isReturning(account)) return false
     await deleteMove(tx, did)
     return true
