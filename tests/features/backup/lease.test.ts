@@ -234,6 +234,47 @@ test('a file that says it is another directory cannot continue the backup', asyn
   expect(await thrownBy(pds.restart())).toThrow('another machine')
 })
 
+test('a server that was killed as it took its lease for the first time serves again', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  const folder = newFolder()
+  mkdirSync(folder)
+  const env = { PORT: String(await freePort()) }
+  const backup = {
+    ...env,
+    SERVICE_BACKUP_CONTINUOUS: `s3://${mirror.bucket}/backup`,
+    SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
+    SERVICE_BLOB_MIRROR_BUCKET: mirror.bucket,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+  }
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    await createAccount(server, 'alice')
+  }
+  const { promise: isStored, resolve } = Promise.withResolvers<void>()
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'PUT' || !key.endsWith('/lease')) return false
+    response.end = () => {
+      resolve()
+      return response
+    }
+    bucket.pass(incoming, response)
+    return true
+  }
+  {
+    await using server = await startProgram(['follow', '--dev'], backup, folder)
+    await isStored
+    server.signal('SIGKILL')
+    await server.exited
+  }
+  bucket.intercept = null
+  await using server = await startProgram(['follow', '--dev'], backup, folder)
+  expect((await request(`${server.url}/readyz`)).body.role).toBe('serving')
+  await createAccount(server, 'bob')
+})
+
 test('a server that could not take its lease, however often it was started, takes it once it can', async () => {
   await using bucket = await startBucket()
   const { mirror } = bucket

@@ -112,6 +112,13 @@ const runsFile = (dataDir: string): string => join(dataDir, RUNS_FILE)
 export const isOwn = ({ holder, run }: LeaseRecord, dataDir: string): boolean =>
   holder === formerHolder(dataDir) && (run === undefined || formerRuns(dataDir).includes(run))
 
+/**
+ * Whether this data directory has taken the lease for the first time, and was killed before it could note under which
+ * name.
+ */
+export const isFirstOwn = ({ run }: LeaseRecord, dataDir: string): boolean =>
+  formerHolder(dataDir) === null && run !== undefined && formerRuns(dataDir).includes(run)
+
 /** The lease at the destination, and whether this data directory holds it; null if there is none. */
 export async function leaseSeenFrom(
   config: Config,

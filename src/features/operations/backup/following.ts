@@ -25,6 +25,7 @@ import { inChain, segmentName } from './continuous-format.ts'
 import { createOrCompare, sealFence } from './continuous-fence.ts'
 import {
   formerHolder,
+  isFirstOwn,
   isOwn,
   Lease,
   LeaseWatch,
@@ -92,7 +93,9 @@ export async function mayServe(config: Config): Promise<boolean> {
   const place = followedPlace(config)
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
   const found = await readLease(openArchive(place, config))
-  if (found === null || isOwn(found.record, config.dataDir)) {
+  const isOurs =
+    found === null || isOwn(found.record, config.dataDir) || (isThere && isFirstOwn(found.record, config.dataDir))
+  if (isOurs) {
     // A request for a takeover that was made while this machine serves must not take effect the next time it follows.
     if (isThere) await rm(join(config.dataDir, PROMOTE_FILE), { force: true })
     return isThere
