@@ -45,7 +45,12 @@ export async function runServer(
 
   const stopRequested = stopRequest(terminal, mode, log)
   for (let former: App | null = null; ;) {
-    const app: App = await start(config, { log, origins }, former)
+    const app: App | string = await Promise.race([start(config, { log, origins }, former), overdue(stopRequested)])
+    if (typeof app === 'string') {
+      // The start may wait for a peer without end. The next start resumes, as after a kill.
+      log.info('stopped while it was starting', { reason: app })
+      process.exit(exitCodes.ok)
+    }
     log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
     onListening(app, loaded.config)
     if (former === null)
@@ -63,6 +68,15 @@ export async function runServer(
     if (isFinal(reason, config)) throw reason
     former = app
   }
+}
+
+/** How long a start may take once a signal has arrived. */
+const START_MILLIS = 3000
+
+async function overdue(stopRequested: Promise<string>): Promise<string> {
+  const reason = await stopRequested
+  await Bun.sleep(START_MILLIS)
+  return reason
 }
 
 function withOwnToken(config: Config): Config {

@@ -19,7 +19,8 @@ key is in master.key there. With SERVICE_TLS_MODE=acme it also gets its certific
 configuration instead.
 
 On SIGTERM, SIGINT or SIGHUP (a closed terminal, unless it was started with nohup), the server finishes the requests in
-progress and exits with 0. A second SIGTERM or SIGINT makes it exit at once with 130.`,
+progress and exits with 0; while it is starting, it exits within a few seconds. A second SIGTERM or SIGINT makes it exit
+at once with 130.`,
   options: { domain: { value: 'DOMAIN', doc: 'Serve this domain, without any other configuration.' } },
   run: ({ terminal, options: { domain } }) =>
     typeof domain === 'string'

@@ -169,9 +169,10 @@ test('a loss of power that took what was noted last about the chain does not kee
 })
 
 test.each([
-  ['has looked is what that one goes on from', false],
-  ['was killed too, and could send nothing, is what the third one goes on from', true],
-])('a segment of a killed server that arrives once the next one %s', async (_, isKilled) => {
+  ['has looked is what that one goes on from', null],
+  ['was killed too, and could send nothing, is what the third one goes on from', 'SIGKILL'],
+  ['was stopped, and could send nothing, is what the third one goes on from', 'SIGTERM'],
+] as const)('a segment of a killed server that arrives once the next one %s', async (_, signal) => {
   await using bucket = await startBucket()
   const { mirror } = bucket
   const place = `s3://${mirror.bucket}/backup`
@@ -210,7 +211,7 @@ test.each([
   }
   // The second one never arrives.
   const { key, content } = sent[0]!
-  if (isKilled) {
+  if (signal !== null) {
     let tries = 0
     bucket.intercept = (incoming, response, asked) => {
       if (incoming.method !== 'PUT' || asked !== key) return false
@@ -221,8 +222,9 @@ test.each([
     await using server = beginProgram(['dev'], env, folder)
     const listening = thrownBy(server.listening)
     await until(() => tries > 1)
-    server.signal('SIGKILL')
+    server.signal(signal)
     expect(await listening).toThrow('ended before it listened')
+    if (signal === 'SIGTERM') expect(await server.exited).toBe(0)
   }
   bucket.intercept = (incoming, response, asked) => {
     if (incoming.method !== 'PUT' || asked !== key) return false
