@@ -241,7 +241,7 @@ test('a passphrase that was changed since the chain began is told before a resto
       SERVICE_BACKUP_PASSPHRASE: passphrase,
     }
     await runCommand(quietTerminal(env, lines), ['doctor', '--dev'])
-    return lines.find((line) => line.includes(' continuous-passphrase '))
+    return lines.find((line) => line.includes(' continuous '))
   }
   expect(await examined(PASSPHRASE)).toMatch(/^ok .* decrypts the continuous backup$/)
   // The chain goes on without it.

@@ -103,7 +103,7 @@ function folderArchive(dir: string, key: string): Archive {
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
         if (code === 'ENOENT' || code === 'ENOTDIR') return null
-        throw error
+        throw explained(error, { path: dir, folder: dir, key })
       }
       return Bun.file(path).stream()
     },

@@ -60,7 +60,7 @@ export const dataChecks: readonly Check[] = [
   { name: 'blobs', run: checkBlobs },
   { name: 'backups', run: checkBackups },
   { name: 'passphrase', needs: 'backups', run: checkPassphrase },
-  { name: 'continuous-passphrase', run: checkContinuousPassphrase },
+  { name: 'continuous', run: checkContinuousPassphrase },
   { name: 'rehearsal', run: checkRehearsal },
 ]
 
@@ -406,9 +406,7 @@ async function passphraseFault(
 async function checkRehearsal({ config }: Patient): Promise<Finding> {
   const { destination } = config.backup
   if (destination === null) return ok('there are no backups of which to rehearse a restore')
-  const rehearsal = await lastRehearsal(openArchive(destination, config)).catch(
-    (error: unknown) => accessFault(error)?.what ?? wordsOf(error),
-  )
+  const rehearsal = await lastRehearsal(openArchive(destination, config)).catch((error: unknown) => wordsOf(error))
   if (typeof rehearsal === 'string')
     return warning(
       `the last rehearsal cannot be read: ${rehearsal}`,

@@ -13,7 +13,7 @@ import type { Examined } from './doctor.ts'
 const OLD_MILLIS = 10 * MINUTE_MILLIS
 
 /** Checks that would hold up requests, or send a large body through the proxy. `holdfast doctor` makes them. */
-const leftOut: ReadonlySet<string> = new Set(['database', 'passphrase', 'continuous-passphrase', 'body-size'])
+const leftOut: ReadonlySet<string> = new Set(['database', 'passphrase', 'continuous', 'body-size'])
 
 interface Examination {
   examinedAt: Millis | null
