@@ -1,6 +1,8 @@
+import { basename } from 'node:path'
 import { Following, leaseSeenFrom, mayServe, openArchive } from '../../features/operations/backup/backup.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { lockDirectory } from '../../platform/files/directory-lock.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { DirectoryInUse, lockDirectory, type LockHolder } from '../../platform/files/directory-lock.ts'
 import { makeDataDirectory } from '../../platform/files/data-directory.ts'
 import { systemClock } from '../../platform/running/clock.ts'
 import { exitCodes } from '../command.ts'
@@ -23,12 +25,15 @@ Whether the other machine is running or not, it acknowledges no write from then 
     try {
       unlock = lockDirectory(config.dataDir)
     } catch (error) {
-      if (!(error instanceof OperatorError)) throw error
+      if (!(error instanceof DirectoryInUse)) throw error
       const { continuous } = config.backup
       if (continuous !== null && (await leaseSeenFrom(config, openArchive(continuous, config)))?.isOwn === true) {
         terminal.out(SERVES)
         return exitCodes.ok
       }
+      // A request that no follower reads would take effect later.
+      const holder = continuous === null ? null : error.holder()
+      if (holder !== null && !holder.words.includes('follow')) throw notByFollower(config, holder)
       await Following.ask(config)
       terminal.out('requested: the running "holdfast follow" takes over now')
       return exitCodes.ok
@@ -47,3 +52,9 @@ Whether the other machine is running or not, it acknowledges no write from then 
     }
   },
 })
+
+const notByFollower = ({ dataDir }: Config, { pid, words }: LockHolder): OperatorError => {
+  const [program = '', ...others] = words
+  const used = `${dataDir} is in use by "${[basename(program), ...others].join(' ')}" (process ${pid})`
+  return new OperatorError(`${used}, not by "holdfast follow": once that has ended, repeat this command`)
+}

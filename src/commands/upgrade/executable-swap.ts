@@ -64,7 +64,7 @@ function realpathOf(executable: string): string {
 /** Run `act` while no other upgrade of this executable runs. Throws OperatorError if one does. */
 export async function whileLocked<T>({ path }: ExecutablePlace, act: () => Promise<T>): Promise<T> {
   const lock = `${path}.lock`
-  const unlock = lockFile(lock, `another upgrade of ${path} is running`)
+  const unlock = lockFile(lock, () => new OperatorError(`another upgrade of ${path} is running`))
   try {
     return await act()
   } finally {

@@ -3,26 +3,52 @@
  * however the process ends: there is no stale lock to remove by hand.
  */
 import { Database } from 'bun:sqlite'
-import { closeSync, openSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 
 export const LOCK_FILE = 'holdfast.lock'
 
+export interface LockHolder {
+  pid: number
+  /** Its command line. */
+  words: readonly string[]
+}
+
+export class DirectoryInUse extends OperatorError {
+  constructor(readonly dataDir: string) {
+    super(`${dataDir} is in use by another process: stop that process, or set data_dir to another folder`)
+  }
+
+  /** Returns the process that holds the lock; null if the system does not say, as none but Linux does. */
+  holder(): LockHolder | null {
+    if (process.platform !== 'linux') return null
+    try {
+      const { ino } = statSync(join(this.dataDir, LOCK_FILE))
+      const lock = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE +(\\d+) \\S+:${ino} `, 'm')
+      const pid = Number(lock.exec(readFileSync('/proc/locks', 'utf8'))?.[1] ?? 0)
+      if (pid === 0) return null
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+      return { pid, words }
+    } catch (error) {
+      // It has ended meanwhile, or this user may not know.
+      if ((error as NodeJS.ErrnoException).code === undefined) throw error
+      return null
+    }
+  }
+}
+
 /**
- * Lock the directory. Returns the function that unlocks it. Throws `OperatorError` if another process holds the lock.
+ * Lock the directory. Returns the function that unlocks it. Throws `DirectoryInUse` if another process holds the lock.
  */
 export const lockDirectory = (dataDir: string): (() => void) =>
-  lockFile(
-    join(dataDir, LOCK_FILE),
-    `${dataDir} is in use by another process: stop that process, or set data_dir to another folder`,
-  )
+  lockFile(join(dataDir, LOCK_FILE), () => new DirectoryInUse(dataDir))
 
 /**
  * Lock a file that holds nothing, and is created if it is missing. The process that holds the lock may delete the file.
- * Returns the function that unlocks it. Throws `OperatorError` with `fault` if another process holds the lock.
+ * Returns the function that unlocks it. Throws `fault` if another process holds the lock.
  */
-export function lockFile(path: string, fault: string): () => void {
+export function lockFile(path: string, fault: () => OperatorError): () => void {
   closeSync(openSync(path, 'a', 0o600))
   const ino = statSync(path, { throwIfNoEntry: false })?.ino
   const connection = new Database(path, { create: true })
@@ -33,8 +59,8 @@ export function lockFile(path: string, fault: string): () => void {
   } catch (error) {
     connection.close()
     if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error
-    throw new OperatorError(fault)
+    throw fault()
   }
   connection.close()
-  throw new OperatorError(fault)
+  throw fault()
 }

@@ -684,6 +684,23 @@ test('whoever tells the machine that serves to take over does not make it do so 
   expect(existsSync(join(folder, 'data', 'holdfast.promote'))).toBe(false)
 })
 
+test.skipIf(process.platform !== 'linux')(
+  'a process that has the data and follows no machine is named, and nothing is requested for later',
+  async () => {
+    const place = newFolder()
+    await using pds = await startPdsOnFile({ backup: { continuous: place, continuousPromise: 'sync' } })
+    await isKept(pds)
+    const folder = newFolder()
+    mkdirSync(folder)
+    const env = { SERVICE_DATA_DIR: join(folder, 'data'), PORT: String(await freePort()) }
+    await using server = await startProgram(['dev'], env, folder)
+    const promoted = await runProgram(['promote', '--dev'], { ...env, SERVICE_BACKUP_CONTINUOUS: place })
+    expect(promoted.code).toBe(1)
+    expect(promoted.err).toContain(`is in use by "holdfast dev" (process ${server.pid}), not by "holdfast follow"`)
+    expect(existsSync(join(folder, 'data', 'holdfast.promote'))).toBe(false)
+  },
+)
+
 test('a machine that has no other to follow is not asked to take over', async () => {
   const folder = newFolder()
   mkdirSync(folder)
