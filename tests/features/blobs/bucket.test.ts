@@ -603,3 +603,28 @@ test('a bucket or prefix of somebody else is refused', async () => {
   )
   await pds.restart()
 })
+
+test('a removal that failed while the clock was ahead refuses no upload for longer once the clock is right', async () => {
+  const bytes = randomBytes(400)
+  const cid = cidOf(bytes)
+  const key = keyOf(cid)
+  await alice.upload(bytes)
+  await pds.age('blob', { cid })
+  pds.clock.jump({ days: 365 })
+  // A sweep that deletes skips one pass once the clock was set.
+  await gc()
+  await gc()
+  pds.clock.advance({ secs: 3601 })
+  const { arrived, release } = hold(({ method }, given) => method === 'DELETE' && given === key)
+  const removing = gc()
+  await arrived
+  await pds.damage('blob_removal', { cid }, { taker: 'dead' })
+  release()
+  await removing
+  pds.clock.jump({ days: -365 })
+  expect((await alice.post(bytes)).status).toBe(503)
+  await gc()
+  await gc()
+  await alice.upload(bytes)
+  expect(bucket.keys()).toContain(key)
+}, 60_000)

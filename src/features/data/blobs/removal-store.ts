@@ -71,14 +71,18 @@ export interface Taking {
 /**
  * Take the due tombstones of blobs without an owner. Returns their CIDs: the taker removes the objects, and until then
  * no upload relies on them. Tombstones of blobs with an owner are deleted.
+ *
+ * A time that is as far ahead as it would have to lie back was written before the clock was set back, and counts too.
  */
 export async function takeTombstones(
   tx: Tx,
   { cids, taker, now, unownedUntil, takenUntil }: Taking,
 ): Promise<string[]> {
   const isOwned = sql`EXISTS (SELECT 1 FROM blob WHERE blob.cid = blob_removal.cid)`
-  const isDue = sql`cid IN ${sqlList(cids)} AND removed_at IS NULL AND unowned_at <= ${unownedUntil}
-    AND (taken_at IS NULL OR taken_at <= ${takenUntil})`
+  const unownedFrom = 2 * now - unownedUntil
+  const takenFrom = 2 * now - takenUntil
+  const isDue = sql`cid IN ${sqlList(cids)} AND removed_at IS NULL AND (unowned_at <= ${unownedUntil} OR unowned_at >= ${unownedFrom})
+    AND (taken_at IS NULL OR taken_at <= ${takenUntil} OR taken_at >= ${takenFrom})`
   await tx.run(sql`DELETE FROM blob_removal WHERE ${isDue} AND ${isOwned}`)
   const taken = await tx.all<{ cid: string }>(sql`
     UPDATE blob_removal SET taken_at = ${now}, taker = ${taker} WHERE ${isDue} AND NOT ${isOwned} RETURNING cid`)
