@@ -262,8 +262,8 @@ export interface Cluster {
 
 export interface LogFollowing {
   /**
-   * Read what follows a place in the log; null: all that it has. Ends what read it before. Returns null if the log does
-   * not have the place.
+   * Read what follows a place in the log; null: all that it has. Ends what read it before. Returns null, and ends
+   * nothing, if the log does not have the place.
    */
   begin(position: LogPosition | null): Promise<LogFollower | null>
   /** Read again all that is not in the file of the database, and do `work` before anything is added. */

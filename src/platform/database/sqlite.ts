@@ -623,11 +623,11 @@ class WriterQueue {
   }
 
   follow(frames: number, position: LogPosition | null): LogFollower | null {
-    this.unfollow()
     const follower = new LogFollower(this.files)
     try {
       if (position === null) follower.rewind(frames)
       else if (!follower.resume(position, frames)) return null
+      this.unfollow()
       return (this.follower = follower)
     } finally {
       if (this.follower !== follower) follower.close()

@@ -15,7 +15,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, withContext } from '../../../src/app.ts'
 import { Following } from '../../../src/features/operations/backup/backup.ts'
-import { digestOf, headerOf, segmentName } from '../../../src/features/operations/backup/continuous-format.ts'
+import {
+  digestOf,
+  headerOf,
+  sealObject,
+  segmentName,
+} from '../../../src/features/operations/backup/continuous-format.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
@@ -168,13 +173,8 @@ test('a loss of power that took what was noted last about the chain does not kee
   expect(await notes(other.config, alice)).toEqual(['first', 'fourth', 'second', 'third'])
 })
 
-test.each([
-  ['has looked is what that one goes on from', null],
-  ['was killed too, and could send nothing, is what the third one goes on from', 'SIGKILL'],
-  ['was stopped, and could send nothing, is what the third one goes on from', 'SIGTERM'],
-] as const)('a segment of a killed server that arrives once the next one %s', async (_, signal) => {
-  await using bucket = await startBucket()
-  const { mirror } = bucket
+/** A server in a folder, with `sync` to a bucket. */
+async function syncedToBucket({ mirror }: BucketHost) {
   const place = `s3://${mirror.bucket}/backup`
   const folder = newFolder()
   mkdirSync(folder)
@@ -188,6 +188,16 @@ test.each([
     SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
     SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: String(mirror.forcePathStyle),
   }
+  return { place, folder, env }
+}
+
+test.each([
+  ['has looked is what that one goes on from', null],
+  ['was killed too, and could send nothing, is what the third one goes on from', 'SIGKILL'],
+  ['was stopped, and could send nothing, is what the third one goes on from', 'SIGTERM'],
+] as const)('a segment of a killed server that arrives once the next one %s', async (_, signal) => {
+  await using bucket = await startBucket()
+  const { place, folder, env } = await syncedToBucket(bucket)
   const sent: { key: string; content: Promise<Uint8Array> }[] = []
   let alice: TestAccount
   {
@@ -237,11 +247,48 @@ test.each([
     expect(bucket.intercept).toBeNull()
     await post(await logIn(server, alice, alice.password), 'later')
   }
-  const blobMirror = { ...mirror, bucket: null }
+  const blobMirror = { ...bucket.mirror, bucket: null }
   const other = await machine({ continuous: place, continuousPromise: 'sync' }, blobMirror)
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(['after-it', 'kept', 'later', 'under-way'])
   expect(await faults(other.config, alice)).toEqual([])
+})
+
+test('a server whose chain has a segment of another database under its next number does not start', async () => {
+  await using bucket = await startBucket()
+  const { folder, env } = await syncedToBucket(bucket)
+  {
+    await using server = await startProgram(['dev'], env, folder)
+    const alice = await createAccount(server, 'alice')
+    await isKept(server)
+    let isSent = false
+    bucket.intercept = (incoming, _, key) => (isSent ||= incoming.method === 'PUT' && key.includes('/segment-'))
+    const unknown = thrownBy(create(alice, 'unknown'))
+    await until(() => isSent)
+    server.signal('SIGKILL')
+    await server.exited
+    await unknown
+  }
+  const { key } = JSON.parse(readFileSync(join(folder, 'data/continuous/state.json'), 'utf8')) as { key: string }
+  bucket.intercept = (incoming, response, name) => {
+    if (incoming.method !== 'PUT' || !name.includes('/segment-')) return false
+    bucket.intercept = null
+    void incoming
+      .toArray()
+      .then((chunks) => {
+        const header = headerOf(Buffer.concat(chunks))!
+        const position = { salts: '0123456789abcdef', frames: 1, checksum: 'fedcba9876543210' }
+        return sealObject(Buffer.from(key, 'base64'), { ...header, position }, new Uint8Array(4))
+      })
+      .then((bytes) => bucket.write(name, bytes))
+      .then(() => response.writeHead(412).end())
+    return true
+  }
+  const keys = bucket.keys()
+  for (let starts = 1; starts <= 2; starts++)
+    expect(await thrownBy(startProgram(['dev'], env, folder))).toThrow('has another content')
+  // It has stored nothing, and begun no other chain.
+  expect(bucket.keys()).toHaveLength(keys.length + 1)
 })
 
 /** Keep the next request that replaces or creates such an object on its way. Returns what delivers it. */
