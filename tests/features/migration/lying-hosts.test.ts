@@ -393,6 +393,17 @@ describe('the identity', () => {
     expect(fault).toContain('deactivate it yourself')
   })
 
+  test('while the clock is ahead, with the old server gone, is done once the clock is right', async () => {
+    clock.jump({ days: 365 })
+    const { from, moving } = await waiting()
+    host.lie = on('com.atproto.server.deactivateAccount', () => new Response('gone', { status: 502 }))
+    await giveMailedCode(pds, moving, old, from.email)
+    expect(await moveOf(pds, moving)).toMatchObject({ stage: 'farewell' })
+    clock.jump({ days: -365 })
+    await pds.runSteps()
+    expect(await moveOf(pds, await logIn(pds, moving, moving.password))).toMatchObject({ stage: 'done' })
+  })
+
   test('waits for another sign-in if the session at the old server has ended', async () => {
     const { from, name } = await someone()
     host.lie = (nsid) =>
