@@ -93,6 +93,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/repo/unlisted-records.test.ts',
   'tests/features/repo/records.test.ts',
   'tests/features/repo/repository-size.test.ts',
+  'tests/features/repair/repair-costs.test.ts',
   'tests/features/repo/second-opinion.test.ts',
   'tests/features/signup/create-account.test.ts',
   'tests/features/sync/import-repo.test.ts',

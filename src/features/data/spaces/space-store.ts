@@ -1,12 +1,14 @@
 /** The SQL of repositories in spaces: their rows, records and latest changes. A path is `collection/rkey`. */
 import {
   firstBytes,
+  inBoundedPages,
   inPieces,
   pieceOf,
   sql,
   sqlAnd,
   sqlList,
   sqlRows,
+  totalBytes,
   valueInPiece,
   WriteConflict,
   type Reader,
@@ -258,22 +260,28 @@ export async function spaceRecordsAt(
   return found
 }
 
-/** A page of records in order of their paths, after `after`. */
-export async function listWholeRecords(
+/** All records in order of their paths, in pages: see `inBoundedPages`. */
+export async function* listWholeRecords(
   reader: Reader,
   repoId: number,
-  after: string,
-  limit: number,
-): Promise<(SpaceRecord & { rev: Tid })[]> {
-  const rows = await reader.all<RecordRow & { rev: Tid }>(sql`
-    SELECT path, cid, rev, value FROM space_record WHERE space_repo_id = ${repoId} AND path > ${after}
-    ORDER BY path LIMIT ${limit}`)
-  return rows.map((row) => ({ ...row, cid: new Cid(row.cid) }))
+  most: { rows: number; bytes: number },
+): AsyncGenerator<(SpaceRecord & { rev: Tid })[]> {
+  const page = ({ path }: { path: string }, limit: number) =>
+    sql`FROM space_record WHERE space_repo_id = ${repoId} AND path > ${path} ORDER BY path LIMIT ${limit}`
+  const pages = inBoundedPages<{ path: string }, RecordRow & { rev: Tid }>(
+    most,
+    { path: '' },
+    {
+      bytes: (after, limit) => totalBytes(reader, sql`SELECT length(value) AS bytes ${page(after, limit)}`),
+      read: (after, limit) => reader.all(sql`SELECT path, cid, rev, value ${page(after, limit)}`),
+    },
+  )
+  for await (const rows of pages) yield rows.map((row) => ({ ...row, cid: new Cid(row.cid) }))
 }
 
 /**
- * The same, as many of them as can be decoded in one turn of the event loop: a large record is only read as the first.
- * Also returns whether they are the last ones.
+ * The next records after `after`, as many of them as can be decoded in one turn of the event loop: a large record is
+ * only read as the first. Also returns whether they are the last ones.
  */
 export async function listWholePiece(
   reader: Reader,

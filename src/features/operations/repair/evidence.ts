@@ -8,14 +8,15 @@ import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { TableShape } from '../../../platform/database/catalog.ts'
-import type { Reader, SqlValue } from '../../../platform/database/database.ts'
+import { sql, sqlList, type Reader, type SqlValue } from '../../../platform/database/database.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
 import {
+  boundedPages,
   changedShapes,
   changedTables,
-  eventRows,
   isOwnedBy,
+  maxPage,
   rowsOf,
   shapesOf,
   spaceTables,
@@ -27,7 +28,6 @@ import { isOfSpace } from './space-row-store.ts'
 
 const FOLDER = 'repairs'
 const FORMAT = 1
-const PAGE = 200
 
 /** What the file says of the repair. */
 export interface RepairNote {
@@ -56,13 +56,14 @@ export async function keepEvidence(ctx: Context, note: RepairNote, brokenEvents:
     for (const [name, shape] of shapes) {
       const owner = changedTables[name] === 'did' ? note.did : note.repoId
       if (name === 'repo_seq') yield [shape, eventPages(reader, shape, brokenEvents)]
-      else yield [shape, owner === null ? nothing() : rowsOf(reader, shape, isOwnedBy(name, owner), PAGE)]
+      else yield [shape, owner === null ? nothing() : rowsOf(reader, shape, isOwnedBy(name, owner))]
     }
   })
 }
 
 async function* eventPages(reader: Reader, shape: TableShape, seqs: readonly number[]): AsyncGenerator<RawRow[]> {
-  for (let at = 0; at < seqs.length; at += PAGE) yield await eventRows(reader, shape, seqs.slice(at, at + PAGE))
+  for (let at = 0; at < seqs.length; at += maxPage.rows)
+    yield* rowsOf(reader, shape, sql`seq IN ${sqlList(seqs.slice(at, at + maxPage.rows))}`)
 }
 
 async function* nothing(): AsyncGenerator<RawRow[]> {}
@@ -87,7 +88,7 @@ async function* spacePages(
   did: Did,
   spaces: readonly RepairedSpace[],
 ): AsyncGenerator<RawRow[]> {
-  for (const space of spaces) yield* rowsOf(reader, shape, isOfSpace(name, did, space), PAGE)
+  for (const space of spaces) yield* rowsOf(reader, shape, isOfSpace(name, did, space))
 }
 
 async function writeFile(
@@ -149,6 +150,12 @@ function sync(path: string): void {
   }
 }
 
+const bytesOfRow = (row: RawRow): number =>
+  Object.values(row).reduce<number>(
+    (sum, value) => sum + (value instanceof Uint8Array || typeof value === 'string' ? value.length : 0),
+    0,
+  )
+
 export class Evidence implements Disposable {
   readonly note: RepairNote
   readonly #file: SqliteFile
@@ -187,16 +194,8 @@ export class Evidence implements Disposable {
    */
   *rows(table: ChangedTable | SpaceTable): Generator<RawRow[]> {
     if (!this.#has(table)) return
-    const query = this.#file.query<RawRow, [number, number]>(
-      `SELECT rowid AS "#", * FROM "${table}" WHERE rowid > ? ORDER BY rowid LIMIT ?`,
-    )
-    for (let last = 0; ;) {
-      const page = query.all(last, PAGE)
-      if (page.length === 0) return
-      last = page.at(-1)!['#'] as number
-      for (const row of page) delete (row as RawRow)['#']
-      yield page
-    }
+    const rows = this.#file.query<RawRow, []>(`SELECT * FROM "${table}" ORDER BY rowid`)
+    yield* boundedPages(rows.iterate(), bytesOfRow)
   }
 
   [Symbol.dispose](): void {

@@ -34,7 +34,7 @@ import { refreshFindings } from '../integrity/integrity.ts'
 import type { BackupSources } from './backup-sources.ts'
 import { keepEvidence } from './evidence.ts'
 import type { RepairPlan } from './repair-plan.ts'
-import { deleteEvents } from './row-store.ts'
+import { boundedPages, deleteEvents } from './row-store.ts'
 
 const PAGE = 500
 const EVENTS_AT_ONCE = 500
@@ -79,16 +79,15 @@ export async function applyRepair(ctx: Context, plan: RepairPlan, choices: Repai
   await stageRepo(ctx, rev, async (id) => {
     for (let at = 0; at < nodes.length; at += PAGE)
       await stageBlocks(ctx, id, rev, { nodes: nodes.slice(at, at + PAGE), records: [] })
-    for (let at = 0; at < entries.length; at += PAGE) {
-      const page = entries.slice(at, at + PAGE).map(([path, { cid, written }]): NewRecord => {
-        const value = pool.get(cid)!
-        const content = contentOf(value)
-        if (content !== null) for (const blob of blobCids(content)) references.push({ record: path, cid: blob })
-        const subject = content && subjectOf(path.split('/', 1)[0]!, content)
-        return { path, cid, subject, value, ...(written && { written }) }
-      })
+    const newRecords = Iterator.from(entries).map(([path, { cid, written }]): NewRecord => {
+      const value = pool.get(cid)!
+      const content = contentOf(value)
+      if (content !== null) for (const blob of blobCids(content)) references.push({ record: path, cid: blob })
+      const subject = content && subjectOf(path.split('/', 1)[0]!, content)
+      return { path, cid, subject, value, ...(written && { written }) }
+    })
+    for (const page of boundedPages(newRecords, ({ value }) => value.length))
       await stageBlocks(ctx, id, rev, { nodes: [], records: page })
-    }
     await settledTransaction(ctx, did, async (tx) => {
       head = await adopt(ctx, tx, plan, { id, rev, data, references, nodes: nodes.length })
     })

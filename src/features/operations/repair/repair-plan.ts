@@ -7,7 +7,7 @@
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
-import { inPages, type Reader } from '../../../platform/database/database.ts'
+import type { Reader } from '../../../platform/database/database.ts'
 import { Cid, cidFromBytes } from '../../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../protocol/commit.ts'
 import { checkEvent } from '../../../protocol/event-check.ts'
@@ -21,9 +21,6 @@ import { rawParts } from '../../data/repo/repo.ts'
 import { BlockPool, type Source } from './block-pool.ts'
 import { isIn, readPartly, type Gap } from './partial-tree.ts'
 import { NO_NUMBER, nextOrphan, rawEvents, rawNodes, rawRecords, rawRepo, type RawRepo } from './row-store.ts'
-
-const PAGE = 200
-const beforeCids: { cid: Uint8Array; bytes: Uint8Array } = { cid: new Uint8Array(), bytes: new Uint8Array() }
 
 export interface RepairSources {
   /** An archive of the repository (CAR). */
@@ -140,10 +137,8 @@ async function addRows(
   onRecord: (path: string, row: Row) => void,
 ): Promise<void> {
   for (const { bytes } of rawParts.readableNodes(fresh)) pool.add(as.nodes, bytes)
-  const nodes = inPages(PAGE, beforeCids, ({ cid }, limit) => rawNodes(reader, repoId, cid, limit))
-  for await (const page of nodes) for (const { bytes } of page) pool.add(as.nodes, bytes)
-  const records = inPages(PAGE, { path: '' }, ({ path }, limit) => rawRecords(reader, repoId, path, limit))
-  for await (const page of records)
+  for await (const page of rawNodes(reader, repoId)) for (const { bytes } of page) pool.add(as.nodes, bytes)
+  for await (const page of rawRecords(reader, repoId))
     for (const { path, cid, rev, indexedAt, value } of page)
       onRecord(path, { cid: pool.add(as.records, value), said: cidFromBytes(cid), rev, at: indexedAt })
 }
@@ -230,7 +225,7 @@ class Planner {
   }
 
   async #readLog(reader: Reader): Promise<void> {
-    for await (const page of rawEvents(reader, this.did, PAGE))
+    for await (const page of rawEvents(reader, this.did))
       for (const event of page) {
         const body = await this.pool.addEvent(event.frame)
         const checked = await checkEvent(event)
@@ -263,8 +258,7 @@ class Planner {
     const roots = new Set(this.#commits.map(({ data }) => data.toString()))
     for (let id = await nextOrphan(reader, 0); id !== null; id = await nextOrphan(reader, id)) {
       const entries = new Map<string, Cid>()
-      const records = inPages(PAGE, { path: '' }, ({ path }, limit) => rawRecords(reader, id!, path, limit))
-      for await (const page of records)
+      for await (const page of rawRecords(reader, id))
         for (const { path, cid } of page) {
           const parsed = cidFromBytes(cid)
           if (parsed !== null && isPath(path)) entries.set(path, parsed)

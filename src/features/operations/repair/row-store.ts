@@ -1,10 +1,11 @@
 /** The SQL of repairs: rows as they are, whatever is wrong with them. */
 import { sqlName, sqlNames, tablesOf, type TableShape } from '../../../platform/database/catalog.ts'
 import {
-  inPages,
+  inBoundedPages,
   sql,
   sqlList,
   sqlRows,
+  totalBytes,
   type Database,
   type Reader,
   type Sql,
@@ -51,20 +52,39 @@ export interface RawRecord {
   value: Uint8Array
 }
 
-export const rawRecords = (reader: Reader, repoId: number, after: string, limit: number): Promise<RawRecord[]> =>
-  reader.all(sql`
-    SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", ${rawParts.recordValue} AS value
-    FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+/** A page has at most this many rows, and this many bytes unless a single row is larger. */
+export const maxPage = { rows: 200, bytes: 4 * 1024 ** 2 }
 
-export const rawNodes = (
-  reader: Reader,
-  repoId: number,
-  after: Uint8Array,
-  limit: number,
-): Promise<{ cid: Uint8Array; bytes: Uint8Array }[]> =>
-  reader.all(
-    sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT ${limit}`,
+/** The records of a repository, in pages. */
+export const rawRecords = (reader: Reader, repoId: number): AsyncGenerator<RawRecord[]> => {
+  const page = ({ path }: Pick<RawRecord, 'path'>, limit: number) =>
+    sql`FROM record WHERE repo_id = ${repoId} AND path > ${path} ORDER BY path LIMIT ${limit}`
+  return inBoundedPages<Pick<RawRecord, 'path'>, RawRecord>(
+    maxPage,
+    { path: '' },
+    {
+      bytes: (after, limit) => totalBytes(reader, sql`SELECT ${rawParts.recordBytes} AS bytes ${page(after, limit)}`),
+      read: (after, limit) =>
+        reader.all(sql`
+        SELECT path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", ${rawParts.recordValue} AS value
+        ${page(after, limit)}`),
+    },
   )
+}
+
+/** The nodes of its tree, in pages. */
+export const rawNodes = (reader: Reader, repoId: number): AsyncGenerator<{ cid: Uint8Array; bytes: Uint8Array }[]> => {
+  const page = ({ cid }: { cid: Uint8Array }, limit: number) =>
+    sql`FROM repo_node WHERE repo_id = ${repoId} AND cid > ${cid} ORDER BY cid LIMIT ${limit}`
+  return inBoundedPages<{ cid: Uint8Array }, { cid: Uint8Array; bytes: Uint8Array }>(
+    maxPage,
+    { cid: new Uint8Array() },
+    {
+      bytes: (after, limit) => totalBytes(reader, sql`SELECT length(bytes) AS bytes ${page(after, limit)}`),
+      read: (after, limit) => reader.all(sql`SELECT cid, bytes ${page(after, limit)}`),
+    },
+  )
+}
 
 /** Stands for the number of an event that has none yet. Numbers begin with 1. */
 export const NO_NUMBER = 0
@@ -82,14 +102,15 @@ export interface RawEvent {
  * The events of a repository in their order and in pages: those of the log and then, on PostgreSQL, those that have no
  * number yet. Reads the whole log once: the list of events by account may be damaged too.
  */
-export async function* rawEvents(reader: Reader, did: Did, limit: number): AsyncGenerator<RawEvent[]> {
-  const numbers = await reader.all<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE did = ${did} ORDER BY seq`)
-  for (let at = 0; at < numbers.length; at += limit)
+export async function* rawEvents(reader: Reader, did: Did): AsyncGenerator<RawEvent[]> {
+  const listed = await reader.all<{ seq: number; bytes: number }>(
+    sql`SELECT seq, length(frame) AS bytes FROM repo_seq WHERE did = ${did} ORDER BY seq`,
+  )
+  for (const page of boundedPages(listed, ({ bytes }) => bytes))
     yield await reader.all(sql`
       SELECT seq, did, event_type AS type, sequenced_at AS "sequencedAt", frame FROM repo_seq
-      WHERE seq IN ${sqlList(numbers.slice(at, at + limit).map(({ seq }) => seq))} ORDER BY seq`)
-  const pending = inPages(limit, { id: 0 }, ({ id }, limit) => rawPending(reader, did, id, limit))
-  for await (const page of pending)
+      WHERE seq IN ${sqlList(page.map(({ seq }) => seq))} ORDER BY seq`)
+  for await (const page of rawPending(reader, did))
     yield page.map(({ type, writtenAt, ...pieces }) => ({
       seq: NO_NUMBER,
       did,
@@ -105,10 +126,38 @@ interface RawPending extends FramePieces {
   writtenAt: number
 }
 
-const rawPending = (reader: Reader, did: Did, after: number, limit: number): Promise<RawPending[]> =>
-  reader.all(sql`
-    SELECT id, event_type AS type, written_at AS "writtenAt", head, middle, rest FROM unnumbered_event
-    WHERE did = ${did} AND id > ${after} ORDER BY id LIMIT ${limit}`)
+function rawPending(reader: Reader, did: Did): AsyncGenerator<RawPending[]> {
+  const page = ({ id }: { id: number }, limit: number) =>
+    sql`FROM unnumbered_event WHERE did = ${did} AND id > ${id} ORDER BY id LIMIT ${limit}`
+  return inBoundedPages<{ id: number }, RawPending>(
+    maxPage,
+    { id: 0 },
+    {
+      bytes: (after, limit) => totalBytes(reader, sql`SELECT length(rest) AS bytes ${page(after, limit)}`),
+      read: (after, limit) =>
+        reader.all(
+          sql`SELECT id, event_type AS type, written_at AS "writtenAt", head, middle, rest ${page(after, limit)}`,
+        ),
+    },
+  )
+}
+
+/** Splits rows that are read, or whose sizes are known, into pages. */
+export function* boundedPages<Row>(rows: Iterable<Row>, bytesOf: (row: Row) => number): Generator<Row[]> {
+  let page: Row[] = []
+  let bytes = 0
+  for (const row of rows) {
+    const more = bytesOf(row)
+    if (page.length === maxPage.rows || (page.length > 0 && bytes + more > maxPage.bytes)) {
+      yield page
+      page = []
+      bytes = 0
+    }
+    page.push(row)
+    bytes += more
+  }
+  if (page.length > 0) yield page
+}
 
 export const deleteEvents = (tx: Tx, did: Did, seqs: readonly number[]): Promise<number> =>
   tx.run(sql`DELETE FROM repo_seq WHERE did = ${did} AND seq IN ${sqlList(seqs)}`)
@@ -149,27 +198,19 @@ export const isOwnedBy = (name: ChangedTable, owner: number | string): Sql =>
   sql`${sqlName(changedTables[name])} = ${owner}`
 
 /** Yields all rows of a table that `isOwn` matches, as they are, in pages. */
-export async function* rowsOf(
-  reader: Reader,
-  { name, columns, key }: TableShape,
-  isOwn: Sql,
-  limit: number,
-): AsyncGenerator<RawRow[]> {
-  for (let last: RawRow | null = null; ;) {
-    const after: Sql =
-      last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
-    const rows: RawRow[] = await reader.all<RawRow>(
-      sql`SELECT ${sqlNames(columns)} FROM ${sqlName(name)} WHERE ${isOwn} AND ${after} ORDER BY ${sqlNames(key)} LIMIT ${limit}`,
-    )
-    yield rows
-    if (rows.length < limit) return
-    last = rows.at(-1)!
+export function rowsOf(reader: Reader, { name, columns, key, wide }: TableShape, isOwn: Sql): AsyncGenerator<RawRow[]> {
+  const page = (last: RawRow | null, limit: number): Sql => {
+    const after = last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((each) => last[each]!)])}`
+    return sql`FROM ${sqlName(name)} WHERE ${isOwn} AND ${after} ORDER BY ${sqlNames(key)} LIMIT ${limit}`
   }
+  const bytes = wide
+    .map((column) => sql`COALESCE(octet_length(${sqlName(column)}), 0)`)
+    .reduce((sum, length) => sql`${sum} + ${length}`, sql`0`)
+  return inBoundedPages<RawRow | null, RawRow>(maxPage, null, {
+    bytes: (after, limit) => totalBytes(reader, sql`SELECT ${bytes} AS bytes ${page(after, limit)}`),
+    read: (after, limit) => reader.all(sql`SELECT ${sqlNames(columns)} ${page(after, limit)}`),
+  })
 }
-
-/** Events of these numbers, as they are. */
-export const eventRows = (reader: Reader, { name, columns }: TableShape, seqs: readonly number[]): Promise<RawRow[]> =>
-  reader.all(sql`SELECT ${sqlNames(columns)} FROM ${sqlName(name)} WHERE seq IN ${sqlList(seqs)} ORDER BY seq`)
 
 /** Put rows back, in place of those with the same keys, which keep their values of the columns `kept`. */
 export async function putRows(

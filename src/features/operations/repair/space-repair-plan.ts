@@ -7,7 +7,7 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import { unthrottled } from '../../../base/pace.ts'
-import { inPages, type Reader } from '../../../platform/database/database.ts'
+import type { Reader } from '../../../platform/database/database.ts'
 import { decode, type Data, type DataObject } from '../../../protocol/cbor.ts'
 import { Cid, cidFromBytes, cidOfCbor, equalBytes, parseCid } from '../../../protocol/cid.ts'
 import {
@@ -28,6 +28,7 @@ import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { spaceParts, type ChangeLog, type SpacePlace } from '../../data/spaces/spaces.ts'
 import type { BlockPool, Source } from './block-pool.ts'
+import { maxPage } from './row-store.ts'
 import {
   hasSpaceRows,
   placeTrace,
@@ -38,7 +39,6 @@ import {
   spacesWithReferences,
 } from './space-row-store.ts'
 
-const PAGE = 200
 const PAGE_SPACES = 100
 const MAX_AHEAD_MILLIS = 10 * 60_000
 
@@ -326,8 +326,7 @@ class SpacePlanner {
 
   async #readRecords(reader: Reader, id: number, source: Source): Promise<StoredRecords> {
     const rows: StoredRecords = { said: new Map(), are: new Map(), revs: new Map(), misnamed: [], nameless: new Set() }
-    const pages = inPages(PAGE, { path: '' }, ({ path }, limit) => spaceParts.records(reader, id, path, limit))
-    for await (const page of pages)
+    for await (const page of spaceParts.records(reader, id, maxPage))
       for (const { path, cid, rev, value } of page) {
         if (isObject(value)) this.sources.pool.add(source, value)
         if (!isPath(path)) rows.misnamed.push(path)
