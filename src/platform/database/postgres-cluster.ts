@@ -244,11 +244,16 @@ export class PostgresCluster implements Cluster {
     await this.#compareClocks(read)
   }
 
+  /**
+   * A heartbeat that is ahead is from before PostgreSQL's clock was set back. It says nothing of a node that has no
+   * connection.
+   */
   async nodes(): Promise<NodeState[]> {
     return this.#tell((session) =>
       session.all<NodeState>(sql`
         SELECT id, name, version, started_at AS "startedAt", heartbeat_at AS "heartbeatAt",
-          heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AS "isAlive", count(pid) AS connections,
+          heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AND (heartbeat_at <= ${nowMillis} + ${ALIVE_MILLIS} OR count(pid) > 0) AS "isAlive",
+          count(pid) AS connections,
           count(*) FILTER (WHERE state <> 'idle') AS "busyConnections"
         FROM node LEFT JOIN pg_stat_activity ON datname = current_database() AND application_name = ${applicationOf('')} || id
         GROUP BY node.id ORDER BY started_at, id`),

@@ -38,6 +38,21 @@ test('each node lists all nodes, and who holds a lease', async () => {
   expect((await shown()).code).toBe(1)
 })
 
+test('a node that died while the clock of PostgreSQL was ahead does not count as alive once that is right', async () => {
+  await using cluster = await startCluster(1)
+  const [a] = cluster.nodes
+  const at = Date.now() + 365 * 86_400_000
+  const row = { name: 'dead', version: '1', started_at: at, heartbeat_at: at, clock_id: 1, clock_ahead: 0, beats: 1 }
+  await a!.plant('node', { id: crypto.randomUUID(), ...row })
+  const { body } = await request(`${a!.url}/v1/admin/cluster`, { headers })
+  expect(body.nodes.map(({ name, isAlive }: { name: string; isAlive: boolean }) => [name === 'dead', isAlive])).toEqual(
+    [
+      [false, true],
+      [true, false],
+    ],
+  )
+})
+
 test('a server on SQLite is its only node', async () => {
   await using pds = await startPds({}, { onFile: true })
   expect((await request(`${pds.url}/v1/admin/cluster`, { headers })).body).toEqual({

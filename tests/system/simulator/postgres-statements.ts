@@ -159,7 +159,8 @@ const specials: readonly (readonly [string, (call: Call) => Answer])[] = [
         const its = [...server.sessions].filter(
           ({ settings }) => settings.application_name === `holdfast ${String(row['id'])}`,
         )
-        row['isAlive'] = Number(row['heartbeatAt']) > server.wallMillis - Number(call.values[0])
+        const [ahead, alive] = [Number(row['heartbeatAt']) - server.wallMillis, Number(call.values[0])]
+        row['isAlive'] = ahead > -alive && (ahead <= alive || its.length > 0)
         row['connections'] = its.length
         row['busyConnections'] = its.filter(
           ({ requests, transaction }) => requests.length > 0 || transaction !== null,
