@@ -28,7 +28,7 @@ import { refuseRecords, warnOfQuota } from '../../identity/quotas/quotas.ts'
 import { applyBlobChanges, blobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
-import { deleteLargeRecords, hasLarge, setsLargeAside } from './large-records.ts'
+import { deleteLargeRecords, largeAmong, setsLargeAside } from './large-records.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
 import {
   countRecords,
@@ -132,15 +132,17 @@ export async function applyCommit(
     subject: record.subject,
     value: record.bytes,
   }))
+  // A large value that replaces another one is written over it, which changes fewer pages.
+  const large = new Set(setsAside ? largeAmong(newRecords).map(({ path }) => path) : [])
   await together(
     deleteRecords(tx, head.id, pathsOf(resolved.filter(({ action }) => action === 'delete'))),
-    deleteLargeRecords(tx, head.id, head.hasLarge === 0 ? [] : replaced),
+    deleteLargeRecords(tx, head.id, head.hasLarge === 0 ? [] : replaced.filter((path) => !large.has(path))),
     putRecords(tx, head.id, rev, now, newRecords, { areListed, setsAside }),
     updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh, {
       records,
       nodes: head.nodes === null ? null : head.nodes + built.nodes.length - built.removedNodes.length,
       unlisted: areListed ? 0 : unlisted,
-      hasLarge: head.hasLarge === 1 || (setsAside && hasLarge(newRecords)) ? 1 : 0,
+      hasLarge: head.hasLarge === 1 || large.size > 0 ? 1 : 0,
     }),
     applyBlobChanges(tx, {
       did,

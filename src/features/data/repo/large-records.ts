@@ -50,18 +50,18 @@ export interface RecordValue {
 /** What stands beside the key of a record. */
 export const valueBesideKey = (record: RecordValue): Uint8Array => (isLarge(record) ? noBytes : record.value)
 
-/** Whether any of them is set aside. */
-export const hasLarge = (records: readonly RecordValue[]): boolean => records.some(isLarge)
+/** Those that are set aside. */
+export const largeAmong = <Value extends RecordValue>(records: readonly Value[]): Value[] => records.filter(isLarge)
 
 /** Set aside the large values among those of records that are stored. */
 export async function putLargeRecords(tx: Tx, repoId: number, records: readonly RecordValue[]): Promise<void> {
-  for (const piece of inPieces(records.filter(isLarge)))
+  for (const piece of inPieces(largeAmong(records)))
     await tx.run(sql`
       INSERT INTO large_record (repo_id, path, value) VALUES ${sqlRows(piece.map(({ path, value }) => [repoId, path, value]))}
       ON CONFLICT (repo_id, path) DO UPDATE SET value = excluded.value`)
 }
 
-/** Delete what was set aside of records that are deleted, or will be replaced. */
+/** Delete what was set aside of records that are deleted, or get a value that is not. */
 export async function deleteLargeRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await tx.run(sql`DELETE FROM large_record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)
