@@ -340,6 +340,20 @@ test('a backup leaves the server some room on its disk, or is refused', async ()
   expect(allFiles(to).filter((path) => path.includes('snapshots'))).toEqual([])
 })
 
+test('what killed backups have written of blobs in part is deleted by the next one', async () => {
+  const place = folder('with parts')
+  expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
+  const blob = allFiles(join(place, 'blobs'))[0]!
+  const left = `${blob}.${crypto.randomUUID()}.part`
+  writeFileSync(left, 'the first bytes')
+  const twoDaysAgo = Date.now() / 1000 - 2 * 86_400
+  utimesSync(left, twoDaysAgo, twoDaysAgo)
+  // A backup is named after the second in which it began.
+  await until(async () => (await holdfast(pds.dataDir, ['backup', place, '--keep', '9'])).code === 0)
+  expect(existsSync(left)).toBe(false)
+  expect(existsSync(blob)).toBe(true)
+})
+
 test('backups that begin at the same time do not mix', async () => {
   const place = folder('at once')
   // The destination exists already.

@@ -1,14 +1,17 @@
 /** The continuous backup of a serving server, and what can be restored from it. */
 import { afterAll, expect, test } from 'bun:test'
 import {
+  appendFileSync,
+  cpSync,
+  existsSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  readdirSync,
   renameSync,
   rmSync,
   truncateSync,
-  appendFileSync,
-  cpSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -340,6 +343,22 @@ test('what is older than the kept time is deleted, and every kept instant can be
     expect({ index, code, text }).toMatchObject({ index, code: 0 })
     expect(await paths(dataDir)).toHaveLength(index + 1)
   }
+})
+
+test('what killed servers have written of bases in part is deleted at the next base, unless it may be under way', async () => {
+  const place = newFolder()
+  await using pds = await start(place, { continuousBaseSecs: 60 })
+  const alice = await createAccount(pds, 'alice')
+  await sent(pds)
+  const base = objectsAt(place).find((path) => path.includes('/base-'))!
+  const [left, underWay] = [1, 2].map(() => `${base}.${crypto.randomUUID()}.part`) as [string, string]
+  for (const path of [left, underWay]) writeFileSync(path, 'the first pages')
+  const twoDaysAgo = Date.now() / 1000 - 2 * 86_400
+  utimesSync(left, twoDaysAgo, twoDaysAgo)
+  pds.clock.advance({ secs: 70 })
+  await post(alice, 'later')
+  await until(() => !existsSync(left))
+  expect(existsSync(underWay)).toBe(true)
 })
 
 /** Instants of the bases at a place. */

@@ -2,7 +2,7 @@
  * Storage of backups: a folder or a bucket that holds named objects. Writes are atomic: an object appears under its
  * name whole, or not at all.
  */
-import { access, constants, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { access, constants, link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { Bucket } from '../../../platform/network/bucket.ts'
 import { BucketRefusal } from '../../../platform/network/bucket-faults.ts'
@@ -12,7 +12,9 @@ import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
 import { parseBucketPlace } from '../../../base/bucket-place.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
-import { explained } from '../../../platform/files/system-faults.ts'
+import { explained, nullWhenMissing } from '../../../platform/files/system-faults.ts'
+import { DAY_MILLIS } from '../../../base/durations.ts'
+import type { Millis } from '../../../protocol/identifiers.ts'
 
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
@@ -37,6 +39,8 @@ export interface Archive {
   delete(name: string): Promise<void>
   /** Deletes all whose names begin with `folder` and a slash, and what is left of those that were written in part. */
   deleteFolder(folder: string): Promise<void>
+  /** Deletes what killed processes wrote in part, a day ago or earlier, under names that begin with `prefix`. */
+  deleteParts(prefix: string): Promise<void>
 }
 
 export interface Tagged {
@@ -151,23 +155,51 @@ function folderArchive(dir: string, key: string): Archive {
       }
     },
     async *names(prefix) {
-      const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
-        (error: { code?: string }) => {
-          if (error.code === 'ENOENT') return []
-          throw error
-        },
-      )
-      for (const entry of found) {
-        const name = join(entry.parentPath, entry.name).slice(join(dir).length + 1)
-        if (entry.isFile() && name.startsWith(prefix) && !name.endsWith('.part')) yield name
-      }
+      for (const name of await filesBelow(dir, prefix)) if (!name.endsWith(PART)) yield name
     },
     delete: (name) => rm(join(dir, name), { force: true }),
     deleteFolder: (folder) => rm(join(dir, folder), { recursive: true, force: true }),
+    async deleteParts(prefix) {
+      const parts = (await filesBelow(dir, prefix)).filter((name) => name.endsWith(PART))
+      if (parts.length === 0) return
+      const now = await timeAt(dir)
+      for (const name of parts) {
+        const found = await stat(join(dir, name)).catch(nullWhenMissing)
+        if (found !== null && now - found.mtimeMs > DAY_MILLIS) await rm(join(dir, name), { force: true })
+      }
+    },
   }
 }
 
-/** What `requireConditions` writes, and deletes. */
+/** Ends the names of files that are not whole yet. */
+const PART = '.part'
+
+/** The time by which a file system dates its files, which may be on another machine. */
+async function timeAt(dir: string): Promise<Millis> {
+  const probe = join(dir, probeName())
+  try {
+    await spool(probe, bytesOf(''))
+    return (await stat(probe)).mtimeMs
+  } finally {
+    await rm(probe, { force: true })
+  }
+}
+
+/** Names in a folder that begin with `prefix`, those of files that are not whole among them. */
+async function filesBelow(dir: string, prefix: string): Promise<string[]> {
+  const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
+    (error: { code?: string }) => {
+      if (error.code === 'ENOENT') return []
+      throw error
+    },
+  )
+  return found
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(join(dir).length + 1))
+    .filter((name) => name.startsWith(prefix))
+}
+
+/** What `requireConditions` and `timeAt` write, and delete. */
 const probeName = () => `conditions-${crypto.randomUUID()}`
 
 const unsafe = (what: string, remedy: string): OperatorError =>
@@ -270,6 +302,8 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
     },
     names,
     delete: (name) => bucket.delete(prefix + name),
+    // Files in part are in the data directory, where backups look for them.
+    deleteParts: () => Promise.resolve(),
     async deleteFolder(folder) {
       for await (const name of names(`${folder}/`)) await bucket.delete(prefix + name)
     },
@@ -285,7 +319,7 @@ export async function spoolWhole(
   content: AsyncIterable<Uint8Array>,
   place: (from: string, to: string) => Promise<void> = rename,
 ): Promise<void> {
-  const part = `${path}.${crypto.randomUUID()}.part`
+  const part = `${path}.${crypto.randomUUID()}${PART}`
   try {
     await spool(part, content)
     await place(part, path)

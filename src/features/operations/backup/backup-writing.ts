@@ -266,6 +266,7 @@ interface Dropping {
  * progress, which may count on any of them. Returns how many complete snapshots were deleted.
  */
 async function dropOld(archive: Archive, { made, keep, suffix, database, now, owner }: Dropping): Promise<number> {
+  await archive.deleteParts(BLOBS)
   const { complete, incomplete } = await snapshotsIn(archive)
   const isAbandoned = (snapshot: string) =>
     Math.abs(now.getTime() - snapshotMillis(snapshot)) > ABANDONED_SNAPSHOT_MILLIS

@@ -16,6 +16,7 @@ interface Kept {
 
 /** Returns how many objects were deleted. */
 export async function dropUnneeded(archive: Archive, kept: Kept): Promise<number> {
+  await archive.deleteParts(CONTINUOUS)
   const bases: ObjectName[] = []
   for await (const name of archive.names(CONTINUOUS)) {
     const found = parseObjectName(name)
