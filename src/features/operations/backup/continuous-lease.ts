@@ -66,7 +66,7 @@ export class Superseded extends OperatorError {
     const renewed = `lease renewed at ${new Date(at).toISOString()}`
     super(
       holder === formerHolder(dataDir)
-        ? `another copy of this data directory, on ${name}, continues this server (${renewed}): stop one of the two. If that one no longer exists, delete ${holderFile(dataDir)}, and start again`
+        ? `another copy of this data directory, on ${name}, continues this server (${renewed}): stop one of the two. If that one no longer exists, delete ${holderFile(dataDir)}, and start "holdfast serve" here`
         : `another machine, ${name}, continues this server (${renewed}): follow it with "holdfast follow"`,
     )
   }

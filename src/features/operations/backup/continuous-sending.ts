@@ -737,7 +737,9 @@ export class ContinuousSending implements CommitGate {
       const header = headerOf((await readObject(this.#archive, segmentName(chain, number))) ?? new Uint8Array())
       if (header === null) return
       if (header.seq > seq)
-        throw new OlderDatabase(`, or delete ${holderFile(this.ctx.config.dataDir)} to continue without them`)
+        throw new OlderDatabase(
+          `, or delete ${holderFile(this.ctx.config.dataDir)} and start "holdfast serve" to continue without them`,
+        )
       number = numberAfter(header)
     }
   }
