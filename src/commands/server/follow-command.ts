@@ -52,6 +52,17 @@ it answers public reads from the copy, and the Age header of a response says how
 
 /** Returns whether this machine serves. Waits until the destination can be read. */
 async function untilKnown(config: Config): Promise<boolean> {
+  makeDataDirectory(config)
+  // A server that runs here may not know yet that it was replaced, and its database would be renamed.
+  const unlock = lockDirectory(config.dataDir)
+  try {
+    return await onceThere(config)
+  } finally {
+    unlock()
+  }
+}
+
+async function onceThere(config: Config): Promise<boolean> {
   for (let isTold = false; ; isTold = true)
     try {
       return await mayServe(config)
@@ -64,7 +75,6 @@ async function untilKnown(config: Config): Promise<boolean> {
 
 /** Returns once this machine has taken over, or has to stop. */
 async function follow(config: Config, answersReads: boolean): Promise<Followed | 'stopped'> {
-  makeDataDirectory(config)
   const unlock = lockDirectory(config.dataDir)
   const log = processLog(config)
   const stopping = new AbortController()

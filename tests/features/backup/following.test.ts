@@ -23,6 +23,7 @@ import {
 } from '../../../src/features/operations/backup/continuous-format.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import type { Config } from '../../../src/platform/configuration/config.ts'
+import { sqlitePath } from '../../../src/platform/database/sqlite.ts'
 import { systemClock } from '../../../src/platform/running/clock.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
@@ -173,22 +174,24 @@ test('a loss of power that took what was noted last about the chain does not kee
   expect(await notes(other.config, alice)).toEqual(['first', 'fourth', 'second', 'third'])
 })
 
+const placeIn = ({ mirror }: BucketHost) => `s3://${mirror.bucket}/backup`
+
+/** What the program needs for `sync` to a bucket. */
+const envOf = (bucket: BucketHost): Record<string, string> => ({
+  SERVICE_BACKUP_CONTINUOUS: placeIn(bucket),
+  SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
+  SERVICE_BLOB_MIRROR_ENDPOINT: bucket.mirror.endpoint,
+  SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: bucket.mirror.accessKeyId,
+  SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: bucket.mirror.secretAccessKey.reveal(),
+  SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: String(bucket.mirror.forcePathStyle),
+})
+
 /** A server in a folder, with `sync` to a bucket. */
-async function syncedToBucket({ mirror }: BucketHost) {
-  const place = `s3://${mirror.bucket}/backup`
+async function syncedToBucket(bucket: BucketHost) {
   const folder = newFolder()
   mkdirSync(folder)
-  const env = {
-    PORT: String(await freePort()),
-    SERVICE_RATE_LIMIT_ENABLED: 'false',
-    SERVICE_BACKUP_CONTINUOUS: place,
-    SERVICE_BACKUP_CONTINUOUS_PROMISE: 'sync',
-    SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
-    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
-    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
-    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: String(mirror.forcePathStyle),
-  }
-  return { place, folder, env }
+  const env = { ...envOf(bucket), PORT: String(await freePort()), SERVICE_RATE_LIMIT_ENABLED: 'false' }
+  return { place: placeIn(bucket), folder, env }
 }
 
 test.each([
@@ -313,7 +316,7 @@ function hold(bucket: BucketHost, part: string): { isThere(): boolean; deliver()
 /** A server with an account, whose continuous backup a bucket has. */
 async function keptInBucket() {
   const bucket = await startBucket()
-  const backup = { continuous: `s3://${bucket.mirror.bucket}/backup`, continuousPromise: 'sync' } as const
+  const backup = { continuous: placeIn(bucket), continuousPromise: 'sync' } as const
   const blobMirror = { ...bucket.mirror, bucket: null }
   const pds = await startPdsOnFile({ backup, blobMirror })
   const alice = await createAccount(pds, 'alice')
@@ -349,6 +352,22 @@ test('a segment that the network delivers after the takeover counts for nothing'
   })
   expect((await create(alice, 'later')).status).toBe(503)
   expect(await notes(other.config, alice)).toEqual(['before'])
+})
+
+test('a server that does not know yet that it was replaced keeps its database while it runs', async () => {
+  await using server = await keptInBucket()
+  const { bucket, backup, blobMirror, pds, alice } = server
+  const other = await machine(backup, blobMirror)
+  await other.begin().promote()
+  const { dataDir, databaseUrl, publicUrl } = pds.ctx.config
+  const { code, err } = await runProgram(['follow', '--dev'], {
+    ...envOf(bucket),
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_PUBLIC_URL: publicUrl,
+  })
+  expect([code, err]).toEqual([1, expect.stringContaining('is in use by another process')])
+  expect(existsSync(sqlitePath(databaseUrl))).toBe(true)
+  expect((await create(alice, 'later')).status).toBe(503)
 })
 
 test('a machine that is lost before the chain that it has begun has a base loses nothing that was acknowledged', async () => {
