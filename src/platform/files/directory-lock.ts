@@ -25,9 +25,14 @@ export class DirectoryInUse extends OperatorError {
     if (process.platform !== 'linux') return null
     try {
       const { ino } = statSync(join(this.dataDir, LOCK_FILE))
-      const lock = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE +(\\d+) \\S+:${ino} `, 'm')
-      const pid = Number(lock.exec(readFileSync('/proc/locks', 'utf8'))?.[1] ?? 0)
-      if (pid === 0) return null
+      const locks = readFileSync('/proc/locks', 'utf8')
+        .split('\n')
+        .map((line) => line.split(/ +/))
+      const held = locks.find(
+        ([, kind, , access, , place]) => kind === 'POSIX' && access === 'WRITE' && place?.endsWith(`:${ino}`),
+      )
+      if (held === undefined) return null
+      const pid = Number(held[4])
       const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
       return { pid, words }
     } catch (error) {
