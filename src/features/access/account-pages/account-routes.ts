@@ -143,7 +143,7 @@ async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']
   const [quota, records, { bytes }] = await Promise.all([
     quotaOf(ctx, db, did),
     recordTotals.read(db, did),
-    countBlobs(db, did),
+    countBlobs(ctx, did),
   ])
   return { quota, used: { records, blobBytes: bytes } }
 }

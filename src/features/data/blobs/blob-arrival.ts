@@ -28,7 +28,7 @@ export const arrivalLocks = (blobs: readonly ArrivedBlob[]): Lock[] => blobs.map
 export async function ownArrivedBlobs(ctx: Context, tx: Tx, blobs: readonly ArrivedBlob[], now: Millis): Promise<void> {
   for (const blob of blobs) {
     if (blobStorage(ctx).isShared) await cancelRemoval(tx, blob.cid, null)
-    await upsertUpload(tx, blob, now)
+    await upsertUpload(ctx, tx, blob, now)
     if (blob.takedownRef !== null) await setBlobTakedown(tx, { ...blob, ref: blob.takedownRef })
   }
 }

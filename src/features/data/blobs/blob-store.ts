@@ -1,11 +1,12 @@
 /** The SQL of table `blob`: the uploads that accounts own. */
+import type { Context } from '../../../platform/context.ts'
 import type { StoredBlob } from './blob-storage.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
 import { maxBlobBytesOf } from '../../identity/quotas/quotas.ts'
 import { deleteQuarantines, endQuarantine, QUARANTINE } from './blob-quarantine.ts'
 import { insertRemovals } from './removal-store.ts'
-import { deleteAllSpaceReferences, isHeldBySpace } from './space-reference-store.ts'
+import { deleteAllSpaceReferences, isHeldBySpace, isHeldIfOn } from './space-reference-store.ts'
 import {
   inPieces,
   sql,
@@ -255,9 +256,12 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
 }
 
 /** Total bytes of the account's blobs, and the number of those that are not for records in spaces alone. */
-export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
-  return (await reader.get<{ count: number; bytes: number }>(sql`
-    SELECT COUNT(CASE WHEN unreferenced_at IS NOT NULL AND ${isHeldBySpace()} THEN NULL ELSE 1 END) AS count,
+export async function blobUsage(
+  { db, config }: Pick<Context, 'db' | 'config'>,
+  did: Did,
+): Promise<{ count: number; bytes: number }> {
+  return (await db.get<{ count: number; bytes: number }>(sql`
+    SELECT COUNT(CASE WHEN unreferenced_at IS NOT NULL AND ${isHeldIfOn(config)} THEN NULL ELSE 1 END) AS count,
       CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes
     FROM blob WHERE did = ${did}`))!
 }
@@ -286,13 +290,18 @@ export async function hasOwner(reader: Reader, cid: string): Promise<boolean> {
  * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. Another upload
  * restarts the grace and replaces the type, but leaves a blob with references unchanged.
  */
-export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow, now: Millis): Promise<void> {
+export async function upsertUpload(
+  { config }: Context,
+  tx: Tx,
+  { did, cid, mimeType, size }: BlobRow,
+  now: Millis,
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at)
     VALUES (${did}, ${cid}, ${mimeType}, ${size}, ${now},
       CASE WHEN EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = ${did} AND r.cid = ${cid}) THEN NULL ELSE ${now} END)
     ON CONFLICT (did, cid) DO UPDATE SET
-      mime_type = CASE WHEN excluded.unreferenced_at IS NULL OR ${isHeldBySpace()}
+      mime_type = CASE WHEN excluded.unreferenced_at IS NULL OR ${isHeldIfOn(config)}
         THEN blob.mime_type ELSE excluded.mime_type END,
       unreferenced_at = excluded.unreferenced_at`)
 }

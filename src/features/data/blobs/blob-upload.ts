@@ -87,7 +87,7 @@ async function keepUpload(
     // An upload may take long; its account may have been deleted in the meantime.
     refuseTakendown(await accountStatus(tx, did))
     const used = await admitBlob(ctx, tx, blob)
-    await upsertUpload(tx, blob, ctx.clock.now())
+    await upsertUpload(ctx, tx, blob, ctx.clock.now())
     if (used !== null) {
       noteUsage(ctx, did, used)
       await warnOfQuota(ctx, tx, did, { what: 'blobs', ...used })

@@ -1,5 +1,5 @@
 /** The door of blobs: what records refer to, where their bytes are, and what operators do with them. */
-import type { Reader } from '../../../platform/database/database.ts'
+import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { blobUsage } from './blob-store.ts'
 import { faultyBlobsOf, ownersOfFaulty } from './blob-fault-store.ts'
@@ -67,9 +67,9 @@ export const spaceBlobs = {
  * all stored bytes.
  */
 export async function countBlobs(
-  reader: Reader,
+  ctx: Pick<Context, 'db' | 'config'>,
   did: Did,
 ): Promise<{ expected: number; imported: number; bytes: number }> {
-  const { count, bytes } = await blobUsage(reader, did)
-  return { expected: await countReferencedCids(reader, did), imported: count, bytes }
+  const { count, bytes } = await blobUsage(ctx, did)
+  return { expected: await countReferencedCids(ctx.db, did), imported: count, bytes }
 }

@@ -226,7 +226,7 @@ async function adopt(
       if (!isMending && !hasRoom(usage)) return false
       noteUsage(ctx, did, usage)
       if (storage.isShared) await cancelRemoval(tx, cid, null)
-      await upsertUpload(tx, { did, cid, mimeType, size: content.size }, now)
+      await upsertUpload(ctx, tx, { did, cid, mimeType, size: content.size }, now)
       return true
     })
   } catch (error) {

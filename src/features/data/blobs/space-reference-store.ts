@@ -1,5 +1,6 @@
 /** The SQL of table `space_blob_reference`: which records in spaces refer to which blobs. */
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
+import type { Config } from '../../../platform/configuration/config.ts'
 import type { Throttle } from '../../../base/pace.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import { referenceBytes, type ReferenceRow } from './reference-store.ts'
@@ -8,6 +9,9 @@ import { listCids, skipping, type ListedCids } from './referenced-cids.ts'
 /** Matches a row of `blob` to which a record in a space refers. */
 export const isHeldBySpace = (): Sql =>
   sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = blob.did AND s.cid = blob.cid)`
+
+/** The same while spaces are on. Otherwise nothing asks their tables. */
+export const isHeldIfOn = ({ spaces }: Config): Sql => (spaces.enabled ? isHeldBySpace() : sql`FALSE`)
 
 /** Matches one that is for readers of spaces alone, unless moderators have it taken down or in quarantine. */
 export const isOfSpacesAlone = (): Sql =>

@@ -20,7 +20,7 @@ export const lifecycleRoutes = [
       const account = await accountOf(ctx.db, did)
       const repo = await repoTotals(ctx, did)
       if (!account || !repo) throw accountNotFound()
-      const blobs = await countBlobs(ctx.db, did)
+      const blobs = await countBlobs(ctx, did)
       return {
         activated: statusOf(account) === 'active',
         validDid: await isDidFit(ctx, did),

@@ -108,8 +108,8 @@ async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveS
 
 const lost = ({ blobsLost }: Move, cid: string): Partial<MoveState> => ({ blobsAfter: cid, blobsLost: blobsLost + 1 })
 
-async function withoutMissing({ db }: Context, did: Did): Promise<Partial<MoveState>> {
-  const { expected, imported } = await countBlobs(db, did)
+async function withoutMissing(ctx: Context, did: Did): Promise<Partial<MoveState>> {
+  const { expected, imported } = await countBlobs(ctx, did)
   return { stage: 'preferences', blobsLost: Math.max(0, expected - imported) }
 }
 

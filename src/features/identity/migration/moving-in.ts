@@ -243,7 +243,7 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
   const needs = needsOf(move)
   const change = needs === 'signature' ? await changeOf(ctx, did, wishOf(move)) : null
   const totals = await repoTotals(ctx, did)
-  const { expected, imported } = await countBlobs(ctx.db, did)
+  const { expected, imported } = await countBlobs(ctx, did)
   return {
     did,
     handle: account.handle,

@@ -55,7 +55,7 @@ async function viewOfAccount({ ctx }: RouteCall<Operator>, did: Did) {
     quotaOf(ctx, ctx.db, did),
     findOwnQuota(ctx.db, did),
     recordTotals.read(ctx.db, did),
-    countBlobs(ctx.db, did),
+    countBlobs(ctx, did),
   ])
   return { did, quota, own, used: { records, blobBytes: bytes } }
 }
