@@ -364,12 +364,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     found: /acknowledges a write that was asked for after/,
   },
   unspooled: {
-    what: 'a restarted server does not look for segments that were sent before they were in the spool',
+    what: 'a restarted server never looks for segments that were sent before they were in the spool',
     patches: [
       {
         path: 'src/features/operations/backup/continuous-sending.ts',
         find: 'const found = await segmentAt(later.state.next)',
         put: 'const found = null as Segment | null',
+      },
+      {
+        path: 'src/features/operations/backup/continuous-sending.ts',
+        find: 'error instanceof ChainTaken && (await this.#rejoin())',
+        put: '(false as boolean)',
       },
     ],
     found: /makes another segment/,
