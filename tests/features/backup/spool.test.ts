@@ -137,3 +137,15 @@ test('a state that could not be written names no segments that were in memory al
   await spool.shift(1000)
   expect(await found(folder)).toEqual({ number: 1, waiting: [] })
 })
+
+test('what has waited for no time yet is not taken for old', async () => {
+  const clock = { now: () => 1_000_000, monotonic: () => 50 }
+  const folder = join(scratch, 'new')
+  const spool = new Spool(folder, clock)
+  await spool.open('there')
+  const { state, content } = await segmentAfter(first)
+  await spool.add(state, content, clock.monotonic())
+  const next = new Spool(folder, clock)
+  await next.open('there')
+  expect(next.waiting.map(({ since }) => since)).toEqual([50])
+})

@@ -433,9 +433,14 @@ export class ContinuousSending implements CommitGate {
     if (later === null) return false
     // Until then, a group passes once it is flushed: `begin` waits for an empty one.
     this.#isPromised = false
-    const isResumed = await this.#inOrder(() => this.#resumeAfter(later))
-    this.#isPromised = true
-    return isResumed
+    try {
+      return await this.#inOrder(() => this.#resumeAfter(later))
+    } catch (error) {
+      this.#noteFault(error)
+      return false
+    } finally {
+      this.#isPromised = true
+    }
   }
 
   /**

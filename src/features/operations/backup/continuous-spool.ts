@@ -241,8 +241,9 @@ export class Spool {
 
   #textOf(state: ChainState): string {
     const [oldest] = this.waiting
-    const waitedMillis = oldest && Math.ceil(this.clock.monotonic() - oldest.since)
-    return JSON.stringify({ ...state, waitingSince: waitedMillis && this.clock.now() - waitedMillis })
+    const { clock } = this
+    const waitingSince = oldest && clock.now() - Math.ceil(clock.monotonic() - oldest.since)
+    return JSON.stringify({ ...state, waitingSince })
   }
 
   /** It could not be written. Returns whether it still waits, in memory alone; otherwise it is forgotten. */
