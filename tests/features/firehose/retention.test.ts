@@ -66,6 +66,22 @@ test('a clock that was wrong for a while does not make holes', async () => {
   expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 0, errors: 0 })
 })
 
+test('events from while the clock was ahead go with those that follow them, and stay until then', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 1)
+  pds.clock.jump({ days: 365 })
+  await emit(pds, 2)
+  pds.clock.jump({ days: -365 })
+  pds.clock.advance({ secs: 3601 })
+  await emit(pds, 1)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 1, errors: 0 })
+  expect(await kept(pds)).toEqual([2, 3, 4])
+  pds.clock.advance({ secs: 3601 })
+  await emit(pds, 1)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 3, errors: 0 })
+  expect(await kept(pds)).toEqual([5])
+})
+
 test('of a bounded count the newest stay, in however many chunks the others go', async () => {
   await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 10 } })
   await emit(pds, 2500)

@@ -156,12 +156,17 @@ export async function prunedThrough(reader: Reader): Promise<number> {
   return row!.pruned
 }
 
-/** Number of the first event at or after an instant; null if all are older. */
-export async function firstSeqSince(reader: Reader, at: Millis): Promise<number | null> {
-  const row = await reader.get<{ seq: number }>(
-    sql`SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} ORDER BY seq LIMIT 1`,
-  )
-  return row?.seq ?? null
+/**
+ * Number of the last event that is older than an instant and precedes all events from then until `now`; 0 if there is
+ * none. An event from the future was logged while the clock was ahead: it is older than those that follow it.
+ */
+export async function lastSeqBefore(reader: Reader, at: Millis, now: Millis): Promise<number> {
+  const row = await reader.get<{ seq: number }>(sql`
+    SELECT seq FROM repo_seq WHERE sequenced_at < ${at} AND seq < coalesce(
+      (SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} AND sequenced_at <= ${now} ORDER BY seq LIMIT 1),
+      (SELECT max(seq) + 1 FROM repo_seq))
+    ORDER BY seq DESC LIMIT 1`)
+  return row?.seq ?? 0
 }
 
 /**

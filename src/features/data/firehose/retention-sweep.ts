@@ -3,7 +3,7 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
-import { firstSeqSince, headSeq, logLock, pruneEvents } from './event-log.ts'
+import { headSeq, lastSeqBefore, logLock, pruneEvents } from './event-log.ts'
 
 /** Rows deleted in one transaction; the bound keeps writers from waiting long. */
 const CHUNK_ROWS = 1000
@@ -28,9 +28,8 @@ export const retentionSweep: Sweep = {
 async function watermark({ config: { firehose }, db, clock }: Context): Promise<number> {
   const head = await headSeq(db)
   const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount
+  const now = clock.now()
   const byAge =
-    firehose.logRetentionSecs === 0
-      ? 0
-      : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
+    firehose.logRetentionSecs === 0 ? 0 : await lastSeqBefore(db, now - firehose.logRetentionSecs * 1000, now)
   return Math.min(Math.max(byCount, byAge), head - 1)
 }
