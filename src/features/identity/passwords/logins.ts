@@ -2,74 +2,18 @@
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
-import type { Clock } from '../../../platform/running/clock.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountNamed, type Account } from '../accounts/accounts.ts'
+import { LoginAttempts, MAX_FAILURES } from './login-attempts.ts'
 import { findPasswordHash, replacePasswordHash } from './password-store.ts'
 import { hashPassword, isForeignHash, verifyPassword } from './password-hashing.ts'
 import { enterShared, type SharedAttempt } from './shared-attempts.ts'
 import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
 
-const MAX_FAILURES = 5
-/** Maximum number of identifiers with a count; the oldest is dropped. */
-const MAX_IDENTIFIERS = 100_000
 /** The length of the longest DID. No account has a longer identifier, so the rest is not counted. */
 const MAX_IDENTIFIER_CHARS = 2048
-
-interface Attempts {
-  /** Times of failures on the monotonic clock, in milliseconds. */
-  failedAt: number[]
-  running: number
-  waiting: (() => void)[]
-}
-
-/**
- * Attempts by identifier, counted even if rate limits are disabled. Only as many run at a time as may still fail, so
- * concurrent guesses gain nothing, and concurrent correct passwords wait instead of being refused.
- */
-class LoginAttempts {
-  readonly #attempts = new Map<string, Attempts>()
-
-  constructor(readonly clock: Clock) {}
-
-  /** Returns null if too many have failed, else the value to pass to `leave`. */
-  async enter(identifier: string): Promise<Attempts | null> {
-    const attempts = this.#of(identifier)
-    for (;;) {
-      const failures = this.#failures(attempts)
-      if (failures >= MAX_FAILURES) return null
-      if (failures + attempts.running < MAX_FAILURES) break
-      await new Promise<void>((resolve) => attempts.waiting.push(resolve))
-    }
-    attempts.running++
-    return attempts
-  }
-
-  /** `failed` is null if no password was compared. */
-  leave(attempts: Attempts, failed: boolean | null): void {
-    attempts.running--
-    if (failed === true) attempts.failedAt.push(this.clock.monotonic())
-    if (failed === false) attempts.failedAt = []
-    for (const resume of attempts.waiting.splice(0)) resume()
-  }
-
-  #failures(attempts: Attempts): number {
-    const since = this.clock.monotonic() - WINDOW_MILLIS
-    attempts.failedAt = attempts.failedAt.filter((at) => at > since)
-    return attempts.failedAt.length
-  }
-
-  #of(identifier: string): Attempts {
-    let attempts = this.#attempts.get(identifier)
-    if (!attempts) {
-      this.#attempts.set(identifier, (attempts = { failedAt: [], running: 0, waiting: [] }))
-      if (this.#attempts.size > MAX_IDENTIFIERS) this.#attempts.delete(this.#attempts.keys().next().value!)
-    }
-    return attempts
-  }
-}
 
 const loginAttempts = perContext(({ clock }) => new LoginAttempts(clock))
 
@@ -109,7 +53,7 @@ export async function attemptLogin<T>(
   let shared: SharedAttempt | null = null
   try {
     if (ctx.db.cluster !== null) {
-      shared = await enterShared(ctx, counted, MAX_FAILURES)
+      shared = await enterShared(ctx, entered.nameHash, MAX_FAILURES)
       if (shared === null) return blocked()
     }
     const account = await accountNamed(ctx.db, name)

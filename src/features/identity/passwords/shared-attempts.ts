@@ -19,14 +19,14 @@ export interface SharedAttempt {
 /** Returns null if too many have failed. */
 export async function enterShared(
   { db, clock }: Context,
-  name: string,
+  nameHash: string,
   maxFailures: number,
 ): Promise<SharedAttempt | null> {
-  const attempt = { id: randomUUID(), nameHash: new Bun.SHA256().update(name).digest('base64url') }
+  const attempt = { id: randomUUID(), nameHash }
   for (;;) {
-    const { running, failed } = await db.transactionOn(lockOn('sign-in', attempt.nameHash), async (tx) => {
+    const { running, failed } = await db.transactionOn(lockOn('sign-in', nameHash), async (tx) => {
       const now = clock.now()
-      const counted = await countAttempts(tx, attempt.nameHash, now)
+      const counted = await countAttempts(tx, nameHash, now)
       if (counted.failed + counted.running < maxFailures) await insertAttempt(tx, attempt, now)
       return counted
     })

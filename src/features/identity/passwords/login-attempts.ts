@@ -1,0 +1,84 @@
+/** Counts password attempts by identifier, also if rate limits are disabled. */
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import type { Clock } from '../../../platform/running/clock.ts'
+import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
+
+export const MAX_FAILURES = 5
+/** Maximum number of identifiers with a count; the oldest are forgotten first. */
+const MAX_IDENTIFIERS = 100_000
+
+/** The attempts with one identifier. */
+export interface Attempts {
+  readonly nameHash: string
+  /** Times of failures on the monotonic clock, in milliseconds. */
+  failedAt: number[]
+  running: number
+  waiting: (() => void)[]
+}
+
+/**
+ * Only as many attempts run at a time as may still fail, so concurrent guesses gain nothing, and concurrent correct
+ * passwords wait instead of being refused.
+ *
+ * Identifiers are forgotten once their failures no longer count. They are kept as hashes: strangers choose them, and
+ * the runtime keeps the whole text that a part was cut out of.
+ */
+export class LoginAttempts {
+  readonly #attempts = new BoundedCache<Attempts>(MAX_IDENTIFIERS)
+  #turnAt: number
+
+  constructor(readonly clock: Pick<Clock, 'monotonic'>) {
+    this.#turnAt = clock.monotonic() + WINDOW_MILLIS
+  }
+
+  /** Number of identifiers that are kept. */
+  get size(): number {
+    return this.#attempts.size
+  }
+
+  /** Returns null if too many have failed, else the value to pass to `leave`. */
+  async enter(identifier: string): Promise<Attempts | null> {
+    const attempts = this.#of(hashOf(identifier))
+    for (;;) {
+      const failures = this.#failures(attempts)
+      if (failures >= MAX_FAILURES) return null
+      if (failures + attempts.running < MAX_FAILURES) break
+      await new Promise<void>((resolve) => attempts.waiting.push(resolve))
+    }
+    attempts.running++
+    return attempts
+  }
+
+  /** `failed` is null if no password was compared. */
+  leave(attempts: Attempts, failed: boolean | null): void {
+    attempts.running--
+    if (failed === true) {
+      attempts.failedAt.push(this.clock.monotonic())
+      // The window begins now, however long the attempt took.
+      this.#attempts.set(attempts.nameHash, attempts)
+    }
+    if (failed === false) attempts.failedAt = []
+    for (const resume of attempts.waiting.splice(0)) resume()
+  }
+
+  #failures(attempts: Attempts): number {
+    const since = this.clock.monotonic() - WINDOW_MILLIS
+    attempts.failedAt = attempts.failedAt.filter((at) => at > since)
+    return attempts.failedAt.length
+  }
+
+  #of(nameHash: string): Attempts {
+    const now = this.clock.monotonic()
+    if (now >= this.#turnAt) {
+      this.#attempts.turn()
+      this.#turnAt = now + WINDOW_MILLIS
+    }
+    const known = this.#attempts.use(nameHash)
+    if (known !== undefined) return known
+    const attempts: Attempts = { nameHash, failedAt: [], running: 0, waiting: [] }
+    this.#attempts.set(nameHash, attempts)
+    return attempts
+  }
+}
+
+const hashOf = (identifier: string): string => new Bun.SHA256().update(identifier).digest('base64url')
