@@ -18,10 +18,17 @@ const MAX_PAUSE_MILLIS = DAY_MILLIS
 /** A check is recorded in the database if the previous record is older than this, or is in the future. */
 const NOTE_MILLIS = 10 * MINUTE_MILLIS
 
+/** How many times the clock was found to have been set since this process started. */
+export interface ClockJumps {
+  all: number
+  /** By so much that it cannot be that the machine slept for a night. */
+  long: number
+}
+
 export class ClockWatch {
   #wall: Millis
   #monotonic: number
-  #jumps = 0
+  #jumps: ClockJumps = { all: 0, long: 0 }
   #hasComparedStart = false
 
   constructor(
@@ -32,8 +39,8 @@ export class ClockWatch {
     this.#monotonic = clock.monotonic()
   }
 
-  /** Check the clock. Returns how many times it was found to have been set since this process started. */
-  async jumps(): Promise<number> {
+  /** Check the clock. */
+  async jumps(): Promise<ClockJumps> {
     const { clock, db } = this
     const seenAt = (await db.get<{ at: Millis | null }>(sql`SELECT seen_at AS at FROM clock_seen`))!.at
     if (
@@ -41,14 +48,20 @@ export class ClockWatch {
       seenAt !== null &&
       (this.#wall < seenAt - MAX_DRIFT_MILLIS || this.#wall > seenAt + MAX_PAUSE_MILLIS)
     )
-      this.#jumps++
+      this.#note(seenAt - this.#wall)
     this.#hasComparedStart = true
     const [wall, monotonic] = [clock.now(), clock.monotonic()]
-    if (Math.abs(wall - this.#wall - (monotonic - this.#monotonic)) > MAX_DRIFT_MILLIS) this.#jumps++
+    const drift = wall - this.#wall - (monotonic - this.#monotonic)
+    if (Math.abs(drift) > MAX_DRIFT_MILLIS) this.#note(drift)
     this.#wall = wall
     this.#monotonic = monotonic
     if (seenAt === null || wall < seenAt || wall > seenAt + NOTE_MILLIS)
       await db.run(sql`UPDATE clock_seen SET seen_at = ${wall}`)
     return this.#jumps
+  }
+
+  #note(byMillis: number): void {
+    const { all, long } = this.#jumps
+    this.#jumps = { all: all + 1, long: Math.abs(byMillis) > MAX_PAUSE_MILLIS ? long + 1 : long }
   }
 }

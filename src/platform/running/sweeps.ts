@@ -4,7 +4,8 @@
  * Passes of one sweep never overlap. A pass that overruns delays the next one, and missed passes are not made up. A
  * failed pass leaves the last report as it was, and is counted until one is completed. If the clock was set, a
  * destructive sweep skips one pass and leaves its report too, so the operator has one interval to notice and correct a
- * wrong clock. The next pass trusts the clock.
+ * wrong clock. The next pass trusts the clock, also if the clock has jumped again, unless by more than a day: of a
+ * machine that sleeps every night, every other pass is made.
  *
  * On a cluster, one node at a time makes a pass of a sweep, and none begins one that another has made within the
  * interval. Reports are rows, so that every node tells the same.
@@ -12,7 +13,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { ClockWatch } from './clock-watch.ts'
+import { ClockWatch, type ClockJumps } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
 import { sweepPasses, type SweepPasses } from './sweep-passes.ts'
@@ -58,8 +59,8 @@ export class SweepRunner implements Sweeps {
   readonly #tallies = new Map<string, (by: number) => void>()
   readonly #passes: SweepPasses
   readonly #clockWatch: ClockWatch
-  /** How many jumps of the clock each sweep has taken into account. */
-  readonly #heeded = new Map<string, number>()
+  /** The jumps of the clock that each sweep has taken into account, and whether it has skipped its last pass. */
+  readonly #heeded = new Map<string, ClockJumps & { hasSkipped: boolean }>()
   readonly #stopping = new AbortController()
 
   constructor(
@@ -204,13 +205,14 @@ export class SweepRunner implements Sweeps {
   }
 
   /**
-   * Returns whether the clock was set since the sweep's last pass. Each sweep learns of a jump once, whichever detected
-   * it.
+   * Returns whether the sweep has to skip a pass because the clock was set since its last one. Each sweep learns of a
+   * jump once, whichever detected it.
    */
   async #clockWasSet({ name }: Sweep): Promise<boolean> {
     const jumps = await this.#clockWatch.jumps()
-    const heeded = this.#heeded.get(name) ?? 0
-    this.#heeded.set(name, jumps)
-    return jumps > heeded
+    const heeded = this.#heeded.get(name) ?? { all: 0, long: 0, hasSkipped: false }
+    const skips = jumps.long > heeded.long || (jumps.all > heeded.all && !heeded.hasSkipped)
+    this.#heeded.set(name, { ...jumps, hasSkipped: skips })
+    return skips
   }
 }

@@ -117,6 +117,19 @@ describe('what deletes by age skips a pass', () => {
     expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 1, errors: 0 })
   })
 
+  test('of a machine that sleeps every night, every other pass is made; of one whose clock is wrong again, none', async () => {
+    await using pds = await startPds()
+    const nextDay = (asleep: Parameters<typeof pds.clock.jump>[0]) => {
+      pds.clock.advance({ secs: 16 * 3600 })
+      pds.clock.jump(asleep)
+      return pds.runSweep('steps')
+    }
+    const night = { secs: 8 * 3600 }
+    const made = { deleted: 0 }
+    for (const expected of [SKIPPED, made, SKIPPED, made]) expect(await nextDay(night)).toEqual(expected)
+    for (const span of [YEAR, YEAR, BACK]) expect(await nextDay(span)).toEqual(SKIPPED)
+  })
+
   test('whichever pass is the first to notice, every other one is skipped too, once', async () => {
     await using pds = await startPds()
     const destructive = [
