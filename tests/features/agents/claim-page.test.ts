@@ -12,6 +12,7 @@ import { eventsOf } from '../../support/agent-rows.ts'
 import { beforeTransaction } from '../../support/interruptions.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
+import { transferAway } from '../../support/clients/wallet.ts'
 import { atOneNode } from '../../support/turns.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
@@ -291,7 +292,7 @@ describe('deciding', () => {
     expect((await eventsOf(pds, id)).filter(({ type }) => type === 'claim_confirmed')).toHaveLength(1)
   })
 
-  test('comes too late when the code has expired, the account was deactivated or the password replaced', async () => {
+  test('comes too late when the code has expired, the account was deactivated or moved, or the password replaced', async () => {
     const frank = await createAccount(pds, 'frank')
     const opened = async () => {
       const claim = await waiting()
@@ -309,7 +310,10 @@ describe('deciding', () => {
     const signedOut = await opened()
     await pds.ctx.db.transaction((tx) => endAccess(pds.ctx, tx, frank.did as Did, 'new_password'))
     expect((await decide(signedOut.pageId)).status).toBe(400)
-    for (const { id } of [expired, inactive, signedOut]) expect(await statusOf(id)).toBe('active')
+    const transferred = await opened()
+    await transferAway(pds, frank.did)
+    expect((await decide(transferred.pageId)).status).toBe(400)
+    for (const { id } of [expired, inactive, signedOut, transferred]) expect(await statusOf(id)).toBe('active')
   })
 
   test('counts for nothing if the password is reset while it is on its way', async () => {

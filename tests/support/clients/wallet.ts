@@ -14,7 +14,7 @@ import {
   type Signer,
 } from '../../../src/protocol/signed-envelope.ts'
 import { createAccount, type TestAccount } from './account.ts'
-import { request, type Answer } from './http.ts'
+import { bearer, request, type Answer } from './http.ts'
 import type { TestPds } from '../servers/pds.ts'
 
 export interface DeviceKey {
@@ -69,6 +69,17 @@ export const walletSession = (pds: Pick<TestPds, 'ctx' | 'clock'>, did: string):
       { openedAt: pds.clock.now(), openedWith: null, openedFrom: null },
     ),
   )
+
+/** Transfers the account of a wallet to another device, which accepts at once. */
+export async function transferAway(pds: Pick<TestPds, 'ctx' | 'clock' | 'url'>, did: string): Promise<void> {
+  const headers = bearer(await walletSession(pds, did))
+  const transfer = `${pds.url}/v1/transfer`
+  const begun = await request(`${transfer}/initiate`, { method: 'POST', headers })
+  const { transferId, transferCode } = begun.body
+  await request(`${transfer}/accept`, { json: { transferCode, devicePublicKey: 'zPhone', platform: 'ios' } })
+  const { status } = await request(`${transfer}/complete`, { json: { transferId }, headers })
+  if (status !== 200) throw new Error(`the transfer answered ${status}`)
+}
 
 /**
  * An account whose identity the device may sign for: its key is the first rotation key. It has no password if

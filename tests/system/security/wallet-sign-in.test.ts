@@ -19,7 +19,7 @@ import {
   type WalletPath,
 } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount, transferAway } from '../../support/clients/wallet.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -251,6 +251,26 @@ describe('a sign-in ends', () => {
     expect((await other.send('/account/password', change)).status).toBe(303)
     await browser.complete(begun.requestId)
     expect(await browser.signedIn()).toBeNull()
+  })
+})
+
+describe('a transfer to another device', () => {
+  test('signs browsers out, and those that the old device has let in get no further', async () => {
+    const moe = await sovereignAccount(pds, 'moe', { password: undefined })
+    const [begun, known] = [await browser.begin(), new CookieBrowser(pds)]
+    await approve(begun, moe)
+    const before = await known.begin()
+    await approve(before, moe)
+    await known.complete(before.requestId)
+    expect(await known.signedIn()).toBe(moe.did)
+    await transferAway(pds, moe.did)
+    await browser.complete(begun.requestId)
+    expect([await browser.signedIn(), await known.signedIn()]).toEqual([null, null])
+    // The device that holds a key of the identity lets them in again.
+    const again = await known.begin()
+    await approve(again, moe)
+    await known.complete(again.requestId)
+    expect(await known.signedIn()).toBe(moe.did)
   })
 })
 

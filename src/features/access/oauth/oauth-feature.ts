@@ -30,10 +30,9 @@ export const oauth: Feature = {
     await deleteOAuthSessionsBy(tx, delegation)
   },
   async endAccess(_, tx, did, why) {
-    // As the browsers that are signed in already.
-    if (why === 'new_password') await deleteBrowserConsentsBy(tx, did)
-    // Neither a new password nor another device changes what the holder let apps do.
-    if (why === 'new_password' || why === 'transferred') return
+    // Neither a new password nor another device changes what the holder let apps do. Browsers that a wallet has let in
+    // end, as those that are signed in already.
+    if (why === 'new_password' || why === 'transferred') return void (await deleteBrowserConsentsBy(tx, did))
     const { sessions, codes } = await endOAuthSessions(tx, did)
     return { oauthTokens: sessions, oauthCodes: codes }
   },

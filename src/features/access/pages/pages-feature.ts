@@ -11,7 +11,7 @@ export const pages: Feature = {
   async forgetAccount(_, tx, did) {
     await deleteSignInsOf(tx, did)
   },
-  async endAccess(_, tx, did, why) {
-    if (why !== 'transferred') await deleteSignInsOf(tx, did)
+  async endAccess(_, tx, did) {
+    await deleteSignInsOf(tx, did)
   },
 }

@@ -31,7 +31,7 @@ export const agents: Feature = {
     await deleteAgentsOf(tx, did)
   },
   async endAccess({ clock }, tx, did, why) {
-    if (why !== 'transferred') await deleteShownClaimsOf(tx, did)
+    await deleteShownClaimsOf(tx, did)
     if (why === 'reset_password') await endAgentsOf(tx, did, clock.now(), 'password_reset')
     if (why === 'revoked') return { agentRegistrations: await endAgentsOf(tx, did, clock.now(), 'operator') }
   },
