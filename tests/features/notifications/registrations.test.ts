@@ -5,7 +5,10 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
 import { enqueuePush } from '../../../src/features/push/notifications/notifications.ts'
 import { openWalletSession } from '../../../src/features/access/sessions/sessions.ts'
+import type { AccessEnd } from '../../../src/http/feature.ts'
+import { endAccess } from '../../../src/http/hooks.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
+import { opaqueTokenHash } from '../../../src/protocol/opaque-token.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { registerAgent, withAgents } from '../../support/clients/registered-agent.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
@@ -15,6 +18,8 @@ import { OperatorDevice } from '../../support/clients/operator-device.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { PushDevice } from '../../support/clients/push-device.ts'
 import { useWorld } from '../../support/world.ts'
+import { transferAway, walletSession } from '../../support/clients/wallet.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
 import { atOneNode } from '../../support/turns.ts'
 
 const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
@@ -220,6 +225,39 @@ test('registrations end with the account, and those of others stay', async () =>
   expect(await drops()).not.toContain('kept')
   expect(await rows(ben.did)).toMatchObject([{ device: shared.deviceUuid, handle: 'kept' }])
   await remove(shared.deviceUuid, bearer(ben.accessJwt))
+})
+
+test('registrations end with all sessions, so that the device of an intruder is told nothing more; a new password leaves them', async () => {
+  const did = (await createAccount(pds, 'carol')).did as Did
+  const end = (why: AccessEnd) => pds.ctx.db.transaction((tx) => endAccess(pds.ctx, tx, did, why))
+  const registered = async () => {
+    const device = asked()
+    const token = await walletSession(pds, did)
+    expect((await register(device, bearer(token))).status).toBe(200)
+    await giveHandle(device.apnsToken, device.deviceUuid)
+    return device.deviceUuid
+  }
+  const kept = await registered()
+  for (const why of ['new_password', 'taken_down', 'restored'] as const) await end(why)
+  expect(await devicesOf(did)).toEqual([kept])
+  for (const ends of [() => end('reset_password'), () => end('revoked'), () => transferAway(pds, did)]) {
+    const device = await registered()
+    await ends()
+    expect(await devicesOf(did)).toEqual([])
+    expect(await drops()).toContain(device)
+  }
+  expect(await drops()).toContain(kept)
+})
+
+test('a session that ends while a device is removed removes nothing', async () => {
+  using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+  const device = asked()
+  await register(device)
+  const token = await walletSession(pds, alice.did)
+  using __ = beforeTransaction(pds, () => pds.lose('wallet_session', { token_hash: opaqueTokenHash(token)! }))
+  expect(await remove(device.deviceUuid, bearer(token))).toMatchObject({ status: 401 })
+  expect(await devicesOf(alice.did)).toContain(device.deviceUuid)
+  await remove(device.deviceUuid)
 })
 
 describe('devices of operators', () => {

@@ -23,6 +23,14 @@ export const notifications: Feature = {
     return () => relayOf(ctx)?.client.close()
   },
   forgetAccount: removeRegistrationsOf,
+  /**
+   * An intruder may have registered a device, or the account has moved to another: it would be told of sign-ins and
+   * agents from then on. The holder's devices register again when they sign in.
+   */
+  async endAccess(ctx, tx, did, why) {
+    if (why === 'reset_password' || why === 'revoked' || why === 'transferred')
+      await removeRegistrationsOf(ctx, tx, did)
+  },
   async endOperatorDevice(ctx, tx, deviceId) {
     await removeRegistration(ctx, tx, { owner: 'operators', deviceId })
   },

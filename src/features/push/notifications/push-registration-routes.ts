@@ -72,8 +72,11 @@ export const pushRegistrationRoutes = [
 
   route('DELETE', '/v1/notifications/register/:deviceUuid', {
     auth: accountItself,
-    async handler({ ctx, caller, path: { deviceUuid: deviceId = '' } }) {
-      const isRemoved = await ctx.db.transaction((tx) => removeRegistration(ctx, tx, { owner: caller.did, deviceId }))
+    async handler({ ctx, caller, revalidate, path: { deviceUuid: deviceId = '' } }) {
+      const isRemoved = await ctx.db.transaction(async (tx) => {
+        await revalidate(tx)
+        return removeRegistration(ctx, tx, { owner: caller.did, deviceId })
+      })
       return { status: isRemoved ? 'deleted' : 'absent' }
     },
   }),

@@ -80,6 +80,6 @@ export async function removeRegistration(ctx: Context, tx: Tx, key: Registration
   return found !== null
 }
 
-/** Remove the registrations of an account, in the transaction that deletes it. */
+/** Remove the registrations of an account, in the caller's transaction. */
 export const removeRegistrationsOf = async (ctx: Context, tx: Tx, did: Did): Promise<void> =>
   removeAll(ctx, tx, did, await registrationsOf(tx, did))
