@@ -415,6 +415,18 @@ test('without a document there is nothing to turn on', async () => {
   expect(await host(false, erin)).toMatchObject({ status: 200, body: { enabled: false } })
 })
 
+test('a did:web for which no request asks, because it spells its host otherwise, is not served', async () => {
+  for (const name of ['Fay.web.test', 'fern.web.test%3A443']) {
+    const fay = await arrive({ pds, web, dns }, name.toLowerCase().replace('%3a443', ''), { did: `did:web:${name}` })
+    const refused = await host(true, fay)
+    expect(refused).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
+    expect(refused.body.error.message).toContain('in lower case and without a usual port')
+    expect(await status(fay.host)).toBe(404)
+    // Otherwise its own document would open no session, although it is what its owner publishes.
+    expect((await askSession(pds, sessionRequest(pds, fay))).status).toBe(200)
+  }
+})
+
 test('whoever moves the domain away is told which files to publish, and where', async () => {
   await host(true)
   const { status: code, headers, body } = await toPublish()

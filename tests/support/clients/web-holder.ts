@@ -39,13 +39,16 @@ export function webDocument(pds: Pick<TestPds, 'url'>, did: string, handle: stri
   }
 }
 
-/** Arrives with a proof by the key that the domain publishes, publishes the key of this server, and becomes active. */
+/**
+ * Arrives with a proof by the key that the domain publishes, publishes the key of this server, and becomes active.
+ * `input.did` spells the DID otherwise.
+ */
 export async function arrive(
   { pds, web, dns }: World,
   host: string,
   input: Record<string, unknown> = {},
 ): Promise<WebHolder> {
-  const did = `did:web:${host}`
+  const { did = `did:web:${host}` } = input as { did?: string }
   const handle = `${host.split('.')[0]}.pds.test`
   const device = deviceKey()
   const old = deviceKey('k256')

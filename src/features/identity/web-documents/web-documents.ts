@@ -6,9 +6,10 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { invalidRequest } from '../../../http/errors.ts'
+import { parseHost } from '../../../http/host.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
-import { didWebUrl, droppedSpaceNames, parseDidDocument } from '../../../protocol/did-document.ts'
+import { didWebOfHost, didWebUrl, droppedSpaceNames, parseDidDocument } from '../../../protocol/did-document.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, accountStatus, furtherHandlesOf } from '../accounts/accounts.ts'
 import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
@@ -27,7 +28,15 @@ export { findWebDocument, hostingStateOf, putWebDocument } from './web-document-
 
 export const MAX_WEB_DOCUMENT_BYTES = 64 * 1024
 
-const isOfWholeHost = (did: Did): boolean => didWebUrl(did)?.pathname === HOST_DOCUMENT_PATH
+/**
+ * Whether a request to the host of the DID asks for this DID (`well-known-routes.ts`): it has no path, and spells the
+ * host as the DID of a request does, in lower case and without a usual port.
+ */
+function isOfHost(did: Did): boolean {
+  const url = didWebUrl(did)
+  const host = url?.pathname === HOST_DOCUMENT_PATH ? parseHost(url.host) : null
+  return host !== null && didWebOfHost(host.name + host.port) === did
+}
 
 /**
  * Returns the document to serve for a DID, as JSON; null unless its owner wants it served and the account is active.
@@ -52,11 +61,12 @@ export async function documentOfAccount(ctx: Context, did: Did): Promise<DidReso
 
 /**
  * Serve the document from now on. The document that the owner publishes at this moment replaces the stored one, which
- * may be older. Throws `InvalidRequest` if there is none, or if the DID has a path, and `LookupsFull`.
+ * may be older. Throws `InvalidRequest` if there is none, or if the DID is not that of a host, and `LookupsFull`.
  */
 export async function startHosting(by: By, did: Did): Promise<void> {
   const { ctx } = by
-  if (!isOfWholeHost(did)) throw invalidRequest('Only a did:web without a path can be served here')
+  if (!isOfHost(did))
+    throw invalidRequest('Only a did:web without a path can be served here, in lower case and without a usual port')
   const before = await hostingStateOf(ctx.db, did)
   if (before.isHosted) return
   const published = await resolveDid(ctx, did, { live: true })
@@ -124,7 +134,7 @@ function refuseDropped(did: Did, before: string, after: unknown): void {
  * here.
  */
 export async function keepArrivingDocument(tx: Tx, did: Did): Promise<void> {
-  const proven = isOfWholeHost(did) ? await findDidDocument(tx, did) : null
+  const proven = isOfHost(did) ? await findDidDocument(tx, did) : null
   if (proven !== null) await putWebDocument(tx, did, JSON.stringify(proven.document))
 }
 
