@@ -54,6 +54,17 @@ test('a wrong code, a wrong key and a key that is there change nothing', async (
   expect((await add(bert, { publicKey: formatDidKey(newKey().publicKey), code })).status).toBe(400)
 })
 
+test('a key and a handle that are changed at once both take effect', async () => {
+  const cleo = await createAccount(pds, 'cleo')
+  const publicKey = formatDidKey(newKey().publicKey)
+  const code = await codeFor(cleo)
+  const rename = (handle: string) => cleo.call('com.atproto.identity.updateHandle', { json: { handle } })
+  const answers = await Promise.all([rename('cleo-1.test'), add(cleo, { publicKey, code }), rename('cleo-2.test')])
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+  const { rotationKeys, alsoKnownAs } = await stateOf(cleo.did)
+  expect([rotationKeys[0], alsoKnownAs]).toEqual([publicKey, ['at://cleo-2.test']])
+})
+
 /** From the first operation on, the directory takes what it is sent and answers nothing. */
 function goSilent(): void {
   let isSent = false

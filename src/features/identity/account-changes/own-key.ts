@@ -11,6 +11,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
 import { isPlcDid, MAX_ROTATION_KEYS, type PlcState } from '../../../protocol/plc.ts'
 import { owner } from '../../access/auth/auth.ts'
+import { identityTurns } from '../identity/identity.ts'
 import { signNext } from './next-operation.ts'
 import { submitAndTell } from './told-operation.ts'
 
@@ -28,10 +29,13 @@ export async function addOwnKey(
   const key = parseDidKey(publicKey)
   if (key === null) throw invalidRequest('The recovery key is not a did:key of a supported curve')
   const added = formatDidKey(key)
-  const operation = await signNext(exchange, did, code, ({ rotationKeys }) => ({
-    rotationKeys: keysWith(rotationKeys, added),
-  }))
-  await submitAndTell(exchange, did, operation, 'ownKeyAdded')
+  // In turn, so that the directory does not refuse it, or drop it later, for another operation after the same one.
+  await identityTurns(exchange.ctx).run(did, async () => {
+    const operation = await signNext(exchange, did, code, ({ rotationKeys }) => ({
+      rotationKeys: keysWith(rotationKeys, added),
+    }))
+    await submitAndTell(exchange, did, operation, 'ownKeyAdded')
+  })
 }
 
 function keysWith(keys: PlcState['rotationKeys'], added: string): string[] {
