@@ -194,6 +194,70 @@ function nodeAt(layer: number, { keys, values, subtrees }: Fields): MstNode {
   return new MstNode(layer, keys, values, subtrees)
 }
 
+/**
+ * Returns the subtree of a node in which a key would be; null if the node has the key, or no subtree there. Reads the
+ * block without making anything of its entries, as for a node that has tens of thousands. Throws `Malformed` for a
+ * block that is cut off or is no node; a node that is stored needs no further checks.
+ */
+export function subtreeTowards(bytes: Uint8Array, key: string): Cid | null {
+  source = readable(bytes)
+  at = 0
+  expectBytes(nodeStart)
+  const count = readHead(major.list)
+  /** Where the subtree after the last entry before the key is. That before all entries is at the end of the block. */
+  let place: number | null = null
+  /** Characters that the key and the entry before it have in common. */
+  let shared = 0
+  let isPassed = false
+  let isHere = false
+  for (let i = 0; i < count; i++) {
+    expectBytes(entryStart)
+    const length = readHead(major.bytes)
+    const start = at
+    at += length
+    expectBytes(nameP)
+    const prefix = readHead(major.number)
+    expectBytes(nameT)
+    const subtreeAt = at
+    skipLink()
+    expectBytes(nameV)
+    skipLink()
+    // An entry that shares more than that with the one before it is before the key too, one that shares less is not.
+    if (isPassed || prefix < shared) {
+      isPassed = true
+      continue
+    }
+    if (prefix === shared) {
+      let end = 0
+      while (end < length && source[start + end] === key.charCodeAt(shared + end)) end++
+      const hasEnded = shared + end === key.length
+      isHere = end === length && hasEnded
+      isPassed =
+        isHere || (end < length && (hasEnded || (source[start + end] as number) > key.charCodeAt(shared + end)))
+      if (isPassed) continue
+      shared += end
+    }
+    place = subtreeAt
+  }
+  expectBytes(nameL)
+  const firstAt = at
+  skipLink()
+  if (at !== source.length) throw new Malformed('Bytes after the end of an MST node')
+  if (isHere) return null
+  at = place ?? firstAt
+  return readLink()
+}
+
+/** Returns the layer of a root by its first key; 0 if it has none. Throws `Malformed`. */
+export function layerOfRoot(bytes: Uint8Array): number {
+  source = readable(bytes)
+  at = 0
+  expectBytes(nodeStart)
+  if (readHead(major.list) === 0) return 0
+  expectBytes(entryStart)
+  return keyHeight(readSuffix())
+}
+
 let source: Buffer = Buffer.alloc(0)
 let at = 0
 
@@ -255,6 +319,10 @@ function readSuffix(): string {
   at += length
   for (let i = start; i < at; i++) if ((source[i] ?? 0x80) > 0x7f) throw new Malformed('MST key is not ASCII')
   return source.toString('latin1', start, at)
+}
+
+function skipLink(): void {
+  at += source[at] === NO_LINK ? 1 : LINK_BYTES
 }
 
 function readLink(): Cid | null {

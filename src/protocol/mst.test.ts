@@ -7,7 +7,7 @@ import type { Block } from './car.ts'
 import { type Data, decode, encode } from './cbor.ts'
 import { Cid, cidOfCbor, parseCid } from './cid.ts'
 import { Malformed } from './malformed.ts'
-import { decodeNode, keyHeight, type MstNode, sharedPrefix } from './mst-node.ts'
+import { decodeNode, keyHeight, layerOfRoot, type MstNode, sharedPrefix, subtreeTowards } from './mst-node.ts'
 import { buildTree, MissingBlock, Mst, walkTree } from './mst.ts'
 import { errorOf, thrownBy } from '../../tests/support/thrown.ts'
 
@@ -340,4 +340,39 @@ describe('a tree of unknown origin', () => {
       expect(await thrownBy(verify(root, new Map([[cid, damaged]])))).toThrow(Malformed)
     }
   })
+})
+
+test('the subtree towards a key is found in the block of a node as in the node', () => {
+  for (let round = 0; round < 40; round++) {
+    const keys = Array.from({ length: 1 + random(60) }, () => keyPool[random(keyPool.length)] as string)
+    const { root, blocks } = rebuilt(new Map(keys.map((key) => [key, valueOf(1)])))
+    const rootBlock = blocks.get(root.toString())!
+    expect(layerOfRoot(rootBlock)).toBe(Math.max(...keys.map(keyHeight)))
+    // Keys that are there, and others before, between and behind them.
+    const wanted = [
+      ...keys,
+      ...keys.flatMap((key) => [key.slice(0, -1), `${key}-`, `${key}z`]),
+      'a',
+      'zz',
+      ...keyPool.slice(0, 50),
+    ]
+    for (const key of wanted) {
+      for (let cid: Cid | null = root, layer = layerOfRoot(rootBlock); cid !== null; layer--) {
+        const block: Uint8Array = blocks.get(cid.toString())!
+        const node: MstNode = decodeNode(block, layer)
+        const i = node.lowerBound(key)
+        const expected: Cid | null = node.keys[i] === key ? null : (node.subtrees[i] as Cid | null)
+        expect(String(subtreeTowards(block, key))).toBe(String(expected))
+        cid = expected
+      }
+    }
+  }
+  expect(layerOfRoot(rebuilt(new Map()).blocks.values().next().value!)).toBe(0)
+})
+
+test('a node that is cut off has no subtree towards a key', () => {
+  const { root, blocks } = rebuilt(new Map(keyPool.slice(0, 40).map((key) => [key, valueOf(1)])))
+  const block = blocks.get(root.toString())!
+  for (let length = 0; length < block.length; length++)
+    expect(() => subtreeTowards(block.subarray(0, length), keyPool[7]!)).toThrow(Malformed)
 })

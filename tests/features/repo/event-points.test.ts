@@ -22,13 +22,14 @@ async function frames(pds: TestPds, { did }: TestAccount): Promise<number[]> {
   return events.map(({ frame }) => (frame as Uint8Array).length)
 }
 
-/** Imports a repository of which all keys are in one node. Returns one of the record keys. */
-async function bringWideRepo(account: TestAccount): Promise<string> {
+/** Imports a repository of which all keys are in one node of each layer. Returns a record key of the lowest. */
+async function bringWideRepo(account: TestAccount, layers = 1): Promise<string> {
   const rkeys: string[] = []
-  for (let i = 0; rkeys.length < 3300; i++) {
-    const rkey = `${i}`.padEnd(500, `${i}-`)
-    if (keyHeight(`${collection}/${rkey}`) === 0) rkeys.push(rkey)
-  }
+  for (let layer = 0; layer < layers; layer++)
+    for (let i = 0; rkeys.length < 3300 * (layer + 1); i++) {
+      const rkey = `${9 - layer}-${i}`.padEnd(500, `${i}-`)
+      if (keyHeight(`${collection}/${rkey}`) === layer) rkeys.push(rkey)
+    }
   const records = Object.fromEntries(rkeys.map((rkey) => [`${collection}/${rkey}`, { $type: collection }]))
   const { bytes } = archiveOf(account.did, nextTid(null, Date.now() * 1000, 7), records, foreignKey)
   const { status } = await account.call('com.atproto.repo.importRepo', {
@@ -71,6 +72,14 @@ test('a large event takes the points of its bytes, which are told, and no more t
   expect(large.left).toBe(38 - Math.ceil((await frames(pds, bob)).at(-1)! / POINT_BYTES))
   expect(await put(bob, 'larger', 'x'.repeat(900_000))).toEqual({ status: 200, left: 0 })
   expect((await put(bob, 'none', 'x')).status).toBe(429)
+})
+
+test('a write whose event would be too large takes the points of the largest event', async () => {
+  await using pds = await limited(200)
+  const mallory = await createAccount(pds, 'mallory')
+  const rkey = await bringWideRepo(mallory, 2)
+  const refused = await put(mallory, rkey, 'x')
+  expect(refused).toEqual({ status: 400, left: 200 - Math.ceil(2_000_000 / POINT_BYTES) })
 })
 
 test('ordinary writes take what they always took, however many are in a commit', async () => {

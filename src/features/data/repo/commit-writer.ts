@@ -256,6 +256,13 @@ export const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({
   blocks: carOf(commit.cid, [commit]),
 })
 
+/** The commit had more bytes than relays accept. It took as long as one that has as many. */
+export class EventTooLarge extends Refusal {
+  constructor(limit: number) {
+    super(400, 'InvalidRequest', `Too many writes. Max event size: ${limit / 1_000_000}MB`)
+  }
+}
+
 const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
 
 function present<Row>(did: Did, row: Row | null): Row {
@@ -276,7 +283,7 @@ function commitRefusal(fault: CommitFault): Refusal {
     case 'TooManyWrites':
       return new Refusal(400, 'InvalidRequest', `Too many writes. Max: ${fault.limit}`)
     case 'EventTooLarge':
-      return new Refusal(400, 'InvalidRequest', `Too many writes. Max event size: ${fault.limit / 1_000_000}MB`)
+      return new EventTooLarge(fault.limit)
   }
 }
 

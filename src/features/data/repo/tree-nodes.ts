@@ -16,17 +16,29 @@ import {
   type BuiltCommit,
   type CommitFault,
   type CommitRequest,
+  type RecordWrite,
 } from '../../../protocol/commit.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { MissingBlock, type NodeCache } from '../../../protocol/mst.ts'
-import { decodeNode, decodeRoot, type MstNode } from '../../../protocol/mst-node.ts'
+import {
+  decodeNode,
+  decodeRoot,
+  layerOfRoot,
+  subtreeTowards,
+  type MstNode,
+  type Subtree,
+} from '../../../protocol/mst-node.ts'
 import type { StoredNodes } from './node-store.ts'
 
-/**
- * Bytes of decoded nodes cached between commits, for all repositories together: room for about 40,000. Most take 1.5
- * KiB, but with record keys chosen for it, one can take 12 MiB.
- */
+/** Bytes of decoded nodes cached between commits, for all repositories together: room for about 40,000 of 1.5 KiB. */
 const MAX_CACHED_BYTES = 64 * 1024 ** 2
+/**
+ * Bytes of the largest node that is cached. With record keys chosen for it, one can take 12 MiB, and a few of them the
+ * place of all others. Among keys that were not, not one in a million trees has a node of a hundred entries.
+ */
+const MAX_CACHED_NODE_BYTES = 128 * 1024
+/** A longer block is not decoded to find a path in it, which takes seven times as long and makes objects. */
+const MAX_DECODED_BYTES = 32 * 1024
 /**
  * Memory of a node, and of each of its entries without its key. A key is in memory twice: in the entry and in the
  * block.
@@ -38,12 +50,12 @@ const ENTRY_BYTES = 300
 const MAX_MISSING_NODES = 64
 
 /**
- * Most nodes that a commit reads at once, and most bytes that it reads in all; cached nodes do not count. A commit
- * rewrites nearly all nodes that it reads, and more than two megabytes of those are refused anyway. With record keys
- * chosen for it, a single node can have that many.
+ * Most nodes that a commit reads at once, and bytes that it may read for each write beyond those of the largest event;
+ * cached nodes do not count. Its event has all nodes that it reads, as they are or rewritten, but for the entries that
+ * it deletes. With record keys chosen for it, a single node can have as many bytes as an event.
  */
 const LOADED_AT_ONCE = 64
-const MAX_LOADED_BYTES = 16 * 1024 ** 2
+const SPARE_BYTES_PER_WRITE = 16 * 1024
 
 /** Thrown if a commit would read more bytes of nodes than it could write. */
 class LoadedTooMuch extends Error {}
@@ -57,6 +69,10 @@ function weightOf(_: string, { keys }: MstNode): number {
   let bytes = NODE_BYTES + keys.length * ENTRY_BYTES
   for (const key of keys) bytes += 2 * key.length
   return bytes
+}
+
+function keep(recent: RecentNodes, cid: string, node: MstNode): void {
+  if (weightOf(cid, node) <= MAX_CACHED_NODE_BYTES) recent.set(cid, node)
 }
 
 /**
@@ -81,9 +97,9 @@ async function built(
   recent: RecentNodes,
   request: Omit<CommitRequest, 'read' | 'cache'>,
 ): Promise<BuiltCommit | CommitFault> {
-  const nodes = new LoadedNodes(stored, recent)
-  const keys = request.writes.map(({ path }) => path)
-  if (request.prevData !== null) await nodes.loadPaths(request.prevData, keys)
+  const { writes, prevData } = request
+  const nodes = new LoadedNodes(stored, recent, MAX_EVENT_BYTES + writes.length * SPARE_BYTES_PER_WRITE)
+  if (prevData !== null) await nodes.loadPaths(prevData, writes)
   for (let missing = 0; ; missing++) {
     try {
       const commit = buildCommit({ ...request, read: (cid) => nodes.block(cid), cache: nodes })
@@ -108,9 +124,16 @@ export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentN
   let layer: number | null = null
   for (let cid: Cid | null = data; cid !== null;) {
     const text: string = cid.toString()
-    let node: MstNode | undefined = recent.use(text)
-    if (node === undefined) recent.set(text, (node = await readNode(stored, cid, layer)))
-    blocks.push({ cid, bytes: node.block })
+    const known: MstNode | undefined = recent.use(text)
+    const bytes: Uint8Array = known?.block ?? (await readBlocks(stored, [cid]))[0]!.bytes
+    blocks.push({ cid, bytes })
+    if (known === undefined && bytes.length > MAX_DECODED_BYTES) {
+      layer = (layer ?? layerOfRoot(bytes)) - 1
+      cid = subtreeTowards(bytes, path)
+      continue
+    }
+    const node: MstNode = known ?? decoded(bytes, layer)
+    if (known === undefined) keep(recent, text, node)
     const i = node.lowerBound(path)
     cid = node.keys[i] === path ? null : (node.subtrees[i] as Cid | null)
     layer = node.layer - 1
@@ -118,12 +141,7 @@ export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentN
   return blocks
 }
 
-/** Throws `Malformed` if the node is missing, which means that the tree is damaged. */
-async function readNode(stored: StoredNodes, cid: Cid, layer: number | null): Promise<MstNode> {
-  const [block] = await readBlocks(stored, [cid])
-  return decoded(block!.bytes, layer)
-}
-
+/** Throws `Malformed` if a node is missing, which means that the tree is damaged. */
 async function readBlocks(stored: StoredNodes, cids: readonly Cid[]): Promise<Block[]> {
   const blocks = await stored.find(cids)
   if (blocks.length < cids.length) throw new Malformed(`repository ${stored.repoId} lacks nodes of its tree`)
@@ -138,6 +156,13 @@ const keylessRoot = (): never => {
   throw new Malformed('the root of a tree holds no key')
 }
 
+/** The subtree in which a key would be; if the node has the key, those beside it, and for a deletion alone. */
+function childrenFor(node: MstNode, { path, action }: RecordWrite): readonly Subtree[] {
+  const i = node.lowerBound(path)
+  if (node.keys[i] !== path) return node.subtrees.slice(i, i + 1)
+  return action === 'delete' ? node.subtrees.slice(i, i + 2) : []
+}
+
 class LoadedNodes implements NodeCache {
   readonly #nodes = new SmallMap<MstNode>()
   /** Most commits fetch none. */
@@ -147,6 +172,7 @@ class LoadedNodes implements NodeCache {
   constructor(
     readonly stored: StoredNodes,
     readonly recent: RecentNodes,
+    readonly maxBytes: number,
   ) {}
 
   get(cid: string): MstNode | undefined {
@@ -160,7 +186,7 @@ class LoadedNodes implements NodeCache {
 
   set(cid: string, node: MstNode): void {
     this.#nodes.set(cid, node)
-    this.recent.set(cid, node)
+    keep(this.recent, cid, node)
   }
 
   block(cid: Cid): Uint8Array | null {
@@ -171,6 +197,10 @@ class LoadedNodes implements NodeCache {
     return node === undefined ? null : node.block
   }
 
+  #has(cid: string): boolean {
+    return this.#blocks?.has(cid) === true || this.get(cid) !== undefined
+  }
+
   /**
    * Throws `Malformed` if a node is missing, which means that the tree is damaged, and `LoadedTooMuch` if the nodes
    * have more bytes than a commit may read.
@@ -178,35 +208,35 @@ class LoadedNodes implements NodeCache {
   async fetch(cids: readonly Cid[]): Promise<void> {
     const blocks = (this.#blocks ??= new Map())
     for (let start = 0; start < cids.length; start += LOADED_AT_ONCE) {
-      if (this.#loadedBytes > MAX_LOADED_BYTES) throw new LoadedTooMuch()
+      if (this.#loadedBytes > this.maxBytes) throw new LoadedTooMuch()
       for (const { cid, bytes } of await readBlocks(this.stored, cids.slice(start, start + LOADED_AT_ONCE))) {
         blocks.set(cid.toString(), bytes)
         this.#loadedBytes += bytes.length
       }
     }
-    if (this.#loadedBytes > MAX_LOADED_BYTES) throw new LoadedTooMuch()
+    if (this.#loadedBytes > this.maxBytes) throw new LoadedTooMuch()
   }
 
-  /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
-  async loadPaths(root: Cid, keys: readonly string[]): Promise<void> {
-    if (keys.length === 1 && (await this.#loadPathTo(root, keys[0]!))) return
-    let level = new Map([[root.toString(), { cid: root, keys }]])
+  /** Load the nodes between the root and each key, and both neighbours of a key that is deleted. */
+  async loadPaths(root: Cid, writes: readonly RecordWrite[]): Promise<void> {
+    const [first] = writes
+    if (writes.length === 1 && ((await this.#loadPathTo(root, first!.path)) || first!.action !== 'delete')) return
+    let level = new Map([[root.toString(), { cid: root, writes }]])
     for (let layer: number | null = null; level.size > 0;) {
-      const missing = [...level.values()].filter(({ cid }) => this.get(cid.toString()) === undefined)
+      const missing = [...level.values()].filter(({ cid }) => !this.#has(cid.toString()))
       if (missing.length > 0) await this.fetch(missing.map(({ cid }) => cid))
-      const below = new Map<string, { cid: Cid; keys: string[] }>()
+      const below = new Map<string, { cid: Cid; writes: RecordWrite[] }>()
       let nodeLayer = 0
-      for (const [text, { cid, keys }] of level) {
+      for (const [text, { cid, writes }] of level) {
         const node = this.get(text) ?? this.#decode(cid, layer)
         nodeLayer = node.layer
-        for (const key of keys) {
-          const i = node.lowerBound(key)
-          for (const child of node.keys[i] === key ? [node.subtrees[i], node.subtrees[i + 1]] : [node.subtrees[i]]) {
+        for (const write of writes) {
+          for (const child of childrenFor(node, write)) {
             if (child === null) continue
             const text = String(child)
             const known = below.get(text)
-            if (known) known.keys.push(key)
-            else below.set(text, { cid: child as Cid, keys: [key] })
+            if (known) known.writes.push(write)
+            else below.set(text, { cid: child as Cid, writes: [write] })
           }
         }
       }
@@ -215,13 +245,24 @@ class LoadedNodes implements NodeCache {
     }
   }
 
-  /** Load the nodes between the root and a key. Returns false once it finds the key. */
+  /**
+   * Load the nodes between the root and a key. Returns false once it finds the key, or perhaps does. Large nodes are
+   * not decoded yet: with them, the commit may turn out to be too large.
+   */
   async #loadPathTo(root: Cid, key: string): Promise<boolean> {
     let layer: number | null = null
     for (let cid: Cid | null = root; cid !== null;) {
-      let node: MstNode | undefined = this.get(cid.toString())
+      const text: string = cid.toString()
+      let node: MstNode | undefined = this.get(text)
       if (node === undefined) {
         await this.fetch([cid])
+        const bytes: Uint8Array = this.#blocks!.get(text)!
+        if (bytes.length > MAX_DECODED_BYTES) {
+          layer = (layer ?? layerOfRoot(bytes)) - 1
+          cid = subtreeTowards(bytes, key)
+          if (cid === null) return false
+          continue
+        }
         node = this.#decode(cid, layer)
       }
       const i = node.lowerBound(key)

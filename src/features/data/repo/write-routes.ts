@@ -2,12 +2,12 @@
 import { invalidRequest, isStorageOutage } from '../../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
 import { chargeBytes } from '../../../http/limiting.ts'
-import { MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
+import { MAX_EVENT_BYTES, MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
 import { writePoints } from '../../../platform/running/limits.ts'
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
-import type { CommitMeta } from './commit-writer.ts'
+import { EventTooLarge, type CommitMeta } from './commit-writer.ts'
 import {
   requireOwnRepo,
   writeRecords,
@@ -46,6 +46,7 @@ async function write(
     return outcome
   } catch (error) {
     if (!isStorageOutage(error)) await call.revalidate(ctx.db)
+    if (error instanceof EventTooLarge) chargeBytes(call, input.writes, MAX_EVENT_BYTES)
     throw error
   }
 }
