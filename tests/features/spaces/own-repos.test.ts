@@ -48,6 +48,25 @@ async function writer() {
 
 const commitIn = ({ body }: { body: { commit: unknown } }) => parseSpaceCommit(jsonToData(body.commit))
 
+test('records and batches without keys that are written at the same moment get different ones', async () => {
+  const { get, post, place } = await writer()
+  const record = { text: 'at once' }
+  const writes = [1, 2, 3].map(() => ({
+    $type: 'com.atproto.space.applyWrites#create',
+    collection: NOTE,
+    value: record,
+  }))
+  const replies = await Promise.all(
+    Array.from({ length: 40 }, (_, i) =>
+      i % 4 === 0
+        ? post('applyWrites', { ...place, writes })
+        : post('createRecord', { ...place, collection: NOTE, record }),
+    ),
+  )
+  expect(replies.filter(({ status }) => status !== 200).map(({ body }) => body)).toEqual([])
+  expect((await get('listRecords', { ...place, limit: 1000 })).body.records).toHaveLength(60)
+})
+
 test('a record is created, read, replaced and deleted, and its URI names space and author', async () => {
   const { get, post, place } = await writer()
   const created = await post('createRecord', { ...place, collection: NOTE, rkey: 'a', record: { text: 'hello' } })

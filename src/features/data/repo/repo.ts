@@ -10,10 +10,11 @@ import { carOf, type Block } from '../../../protocol/car.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
-import { syncEvent } from './commit-writer.ts'
+import { nextRecordKey, syncEvent } from './commit-writer.ts'
 import { noFreshNodes, readableNodes } from './fresh-nodes.ts'
 import { recordBytes, recordValue, setLargeRecordsAside } from './large-records.ts'
 import { StoredNodes } from './node-store.ts'
+import { prepareRecord } from './record-preparation.ts'
 import {
   anyRecordUpTo,
   copyTakedowns,
@@ -47,10 +48,13 @@ export { sectionsOf } from './commit-blocks.ts'
 export { createRepo, nextRev, resignHead, syncEvent } from './commit-writer.ts'
 export { repoBlocks } from './repo-blocks.ts'
 export { requireConfirmedAddress } from './record-writing.ts'
-export { prepareRecord, subjectOf } from './record-preparation.ts'
+export { subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
 export { editionBeside, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
+
+/** For records that are stored elsewhere than in repositories: what they are called, and their form. */
+export const newRecords = { nextKey: nextRecordKey, prepare: prepareRecord }
 
 /** How many records an account has; the same, and when the newest was stored, as values of a statement. */
 export const recordTotals = { read: recordTotal, within: recordTotalOf, newestWithin: newestWriteOf }

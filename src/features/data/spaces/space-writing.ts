@@ -16,7 +16,7 @@ import { revalidationOf, type AccessCaller } from '../../access/callers/callers.
 import { activeWriter } from '../../identity/account-keys/account-keys.ts'
 import { refuseRecords } from '../../identity/quotas/quotas.ts'
 import { blobReferences, spaceBlobs } from '../blobs/blobs.ts'
-import { nextRev, prepareRecord, requireConfirmedAddress } from '../repo/repo.ts'
+import { newRecords, nextRev, requireConfirmedAddress } from '../repo/repo.ts'
 import { scopeMissing, spacePermissions } from './space-access.ts'
 import {
   deleteSpaceRecords,
@@ -63,7 +63,7 @@ export interface SpaceWriteResult {
   validationStatus?: 'valid' | 'unknown'
 }
 
-type PreparedRecord = Awaited<ReturnType<typeof prepareRecord>>
+type PreparedRecord = Awaited<ReturnType<typeof newRecords.prepare>>
 
 /** A write with the record that it writes, if it writes one. */
 interface Prepared {
@@ -100,12 +100,10 @@ export async function writeToSpace(
     if (!mayBeAllowed(permissions, space, write))
       throw missing(space, possibleActions[write.action][0]!, write.collection)
   await requireConfirmedAddress(ctx, did)
-  const keys: { last: Tid | null } = { last: null }
-  const newKey = () => (keys.last = nextRev(ctx, keys.last)) as string as RecordKey
   const prepared: Prepared[] = []
   for (const write of input.writes) {
     if (prepared.length > 0 && prepared.length % WRITES_PER_TURN === 0) await nextTurn()
-    prepared.push(await prepare(ctx, write, input.validate, newKey))
+    prepared.push(await prepare(ctx, write, input.validate))
   }
   await ctx.db.transactionOn(accountLock(did), (tx) => apply(ctx, tx, { caller, space, permissions, prepared }))
   const results = prepared.map(({ path, written }) => ({
@@ -137,15 +135,10 @@ const mayBeAllowed = (permissions: SpacePermissions, space: SpaceAddress, { acti
 const missing = ({ authority, type, skey }: SpaceAddress, action: 'create' | 'update' | 'delete', collection: Nsid) =>
   scopeMissing({ authority, type, skey, collections: [collection], actions: [action], manage: [] })
 
-async function prepare(
-  ctx: Context,
-  write: SpaceWrite,
-  validate: boolean | undefined,
-  newKey: () => RecordKey,
-): Promise<Prepared> {
+async function prepare(ctx: Context, write: SpaceWrite, validate: boolean | undefined): Promise<Prepared> {
   const { action, collection } = write
-  const rkey = write.rkey ?? newKey()
-  const written = write.action === 'delete' ? null : await prepareRecord(ctx, { ...write, rkey, validate })
+  const rkey = write.rkey ?? (newRecords.nextKey(ctx) as string as RecordKey)
+  const written = write.action === 'delete' ? null : await newRecords.prepare(ctx, { ...write, rkey, validate })
   const isLenient = write.action === 'delete' && write.lenient === true
   const path = `${collection}/${rkey}`
   const lanes = written && setLanes(setElement(path, written.record.cid))
