@@ -58,6 +58,23 @@ export interface Reference {
   size: number
 }
 
+/** Records that may refer to blobs, and the rows that say so. */
+interface Referring {
+  records: string
+  references: string
+}
+
+const publicly: Referring = {
+  records: `SELECT did, path AS place, ${recordValue.texts.join('')} AS value
+    FROM record JOIN repo ON repo.id = repo_id WHERE did IS NOT NULL`,
+  references: 'SELECT did, cid, record AS place FROM blob_reference',
+}
+const inSpaces: Referring = {
+  records: `SELECT did, space || ' ' || path AS place, value
+    FROM space_record JOIN space_repo ON space_repo.id = space_repo_id WHERE did IS NOT NULL`,
+  references: `SELECT did, cid, space || ' ' || record AS place FROM space_blob_reference`,
+}
+
 export class Blobs {
   /** Null if they are in a folder. */
   readonly bucket: SimulatedBucket | null
@@ -116,9 +133,12 @@ export class Blobs {
     if (row !== undefined) this.world.fail(`the bytes of ${cid} are removed, and ${row.did} owns it`)
   }
 
-  /** Whether those that were kept long enough are gone, as rows. */
+  /** Whether those that were kept long enough are gone, as rows. What only records in spaces refer to stays. */
   get areSwept(): boolean {
-    return this.world.rows('SELECT 1 FROM blob WHERE unreferenced_at IS NOT NULL').length === 0
+    const isHeld = 'SELECT 1 FROM space_blob_reference r WHERE r.did = blob.did AND r.cid = blob.cid'
+    return (
+      this.world.rows(`SELECT 1 FROM blob WHERE unreferenced_at IS NOT NULL AND NOT EXISTS (${isHeld})`).length === 0
+    )
   }
 
   /** At the end, when nothing is on its way. */
@@ -127,22 +147,22 @@ export class Blobs {
     const owned = world.rows<{ did: string; cid: string }>('SELECT did, cid FROM blob')
     for (const { did, cid } of owned) this.#requireBytes(cid, `${did} owns ${cid} at the end`)
     const ownedBy = new Set(owned.map(({ did, cid }) => `${did} ${cid}`))
-    const noted = new Set(
-      world
-        .rows<{ did: string; cid: string; record: string }>('SELECT did, cid, record FROM blob_reference')
-        .map(({ did, cid, record }) => `${did} ${cid} ${record}`),
-    )
-    for (const { did, path, value } of world.rows<{ did: string; path: string; value: Uint8Array }>(
-      `SELECT did, path, ${recordValue.texts.join('')} AS value FROM record JOIN repo ON repo.id = repo_id WHERE did IS NOT NULL`,
-    )) {
-      const { blob } = decode(value) as unknown as { blob?: { ref: Cid } }
-      if (blob === undefined) continue
-      const cid = blob.ref.toString()
-      if (!ownedBy.has(`${did} ${cid}`)) world.fail(`${path} refers to ${cid}, which ${did} does not have`)
-      if (!noted.delete(`${did} ${cid} ${path}`)) world.fail(`${path} refers to ${cid}, which is not noted`)
+    for (const { records, references } of [publicly, inSpaces]) {
+      const noted = new Set(
+        world
+          .rows<{ did: string; cid: string; place: string }>(references)
+          .map(({ did, cid, place }) => `${did} ${cid} ${place}`),
+      )
+      for (const { did, place, value } of world.rows<{ did: string; place: string; value: Uint8Array }>(records)) {
+        const { blob } = decode(value) as unknown as { blob?: { ref: Cid } }
+        if (blob === undefined) continue
+        const cid = blob.ref.toString()
+        if (!ownedBy.has(`${did} ${cid}`)) world.fail(`${place} refers to ${cid}, which ${did} does not have`)
+        if (!noted.delete(`${did} ${cid} ${place}`)) world.fail(`${place} refers to ${cid}, which is not noted`)
+      }
+      const [lost] = noted
+      if (lost !== undefined) world.fail(`a reference is noted that no record has: ${lost}`)
     }
-    const [lost] = noted
-    if (lost !== undefined) world.fail(`a reference is noted that no record has: ${lost}`)
   }
 
   end(): void {

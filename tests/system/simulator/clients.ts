@@ -1,9 +1,10 @@
 /** Clients: what they do, and what they hold the server to. */
-import { formatDidKey, type PublicKey, type SigningKey } from '../../../src/protocol/keys.ts'
+import { formatDidKey, parseDidKey, type PublicKey, type SigningKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, SIGNING_KEY_NAME, signOperation, stateOf } from '../../../src/protocol/plc.ts'
 import type { Reference } from './blobs.ts'
 import type { Told, Write } from './ledger.ts'
 import type { Session } from './sessions.ts'
+import type { Copy, OpsPage, SpacePlace } from './spaces.ts'
 import { actorNamed, type Actor } from './timeline.ts'
 import type { Ask, Node, Reply, World } from './world.ts'
 import { PASSWORD } from './world.ts'
@@ -21,6 +22,8 @@ export interface Holder {
 const PATIENCE_MILLIS = 12_000
 const COLLECTION = 'com.example.note'
 const SHARED_KEYS = 3
+/** Pages of changes that a client reads at once. */
+const MAX_PAGES = 20
 
 /** What is asked, with the writes that it consists of. */
 interface Change {
@@ -31,6 +34,8 @@ interface Change {
   upload?: Upload
   /** The session that asks for it, if it is not that of the account. */
   session?: Session
+  /** Where it is, if that is a space. */
+  place?: SpacePlace
 }
 
 /** When it began, and how many failovers there were before. */
@@ -105,6 +110,8 @@ export class Client {
       await this.#useSession(holder)
     else if (options.mood?.blobShare !== undefined && timeline.happens(options.mood.blobShare))
       await this.#useBlob(holder)
+    else if (options.mood?.spaceShare !== undefined && timeline.happens(options.mood.spaceShare))
+      await this.#useSpace(this.world.spaces!.placeOf(holder))
     else if (act < 26) await this.#change(this.#creation(holder))
     else if (act < 38)
       // At the same time, at nodes that may be different ones.
@@ -237,13 +244,14 @@ export class Client {
 
   /** Ask for a change. Returns the answer, or null if it says nothing for certain. */
   async #change(
-    { holder, nsid, json, writes, upload, session }: Change & { holder: Holder },
+    { holder, nsid, json, writes, upload, session, place }: Change & { holder: Holder },
     node: Node = this.#node(),
   ): Promise<Reply> {
     const { world } = this
     const { timeline } = world
     const name = nsid.slice(nsid.lastIndexOf('.') + 1)
-    const what = `${name} ${writes.map(({ text, path }) => (text === null ? path : `"${text}"`)).join(', ')} of ${holder.name}`
+    const where = place === undefined ? '' : ` in ${place.skey}`
+    const what = `${name} ${writes.map(({ text, path }) => (text === null ? path : `"${text}"`)).join(', ')} of ${holder.name}${where}`
     world.note(this.name, `asks ${node.name}: ${what}`)
     const reply = await this.#ask(node, `/xrpc/${nsid}`, { json, token: session?.accessJwt ?? holder.token })
     const told = this.#told(node, reply)
@@ -258,12 +266,13 @@ export class Client {
       `${told === 'unknown' ? 'never learns of' : `is told by ${node.name}: ${told}`} ${what}${wordsOf(reply)}`,
     )
     this.#requireUnderstood(node, what, reply)
-    if (told === 'acknowledged' && reply!.body['commit'] === undefined && writes.some(({ text }) => text !== null))
+    const isCommitted = place === undefined && writes.some(({ text }) => text !== null)
+    if (told === 'acknowledged' && isCommitted && reply!.body['commit'] === undefined)
       world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
     if (told === 'refused') this.#judge(reply!, what, writes, { upload, session })
     if (told === 'acknowledged' && session !== undefined) this.#requireLive(session, writes[0]!.begunAt, node, what)
     if (told === 'acknowledged') this.#requireActive(holder, writes[0]!.begunAt, `${node.name} acknowledges ${what}`)
-    if (told === 'acknowledged' && writes.every(({ era }) => era === this.#ledger.era))
+    if (told === 'acknowledged' && place === undefined && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
     return told === 'unknown' ? null : reply
   }
@@ -519,7 +528,8 @@ export class Client {
     if (blob.ref.$link !== cid) world.fail(`${node.name} says that ${cid} is ${blob.ref.$link}`)
     if (timeline.happens(0.2)) return
     await this.#pause(timeline.between(0, 1000))
-    await this.#change({ ...this.#put(holder, undefined, blob), upload })
+    const place = world.spaces !== null && timeline.happens(0.5) ? world.spaces.placeOf(holder) : null
+    await this.#change({ ...(place === null ? this.#put(holder, undefined, blob) : this.#putIn(place, blob)), upload })
   }
 
   #mayBeGone({ begunAt, era }: Upload): boolean {
@@ -537,6 +547,144 @@ export class Client {
     this.#requireUnderstood(node, `a read of ${cid}`, reply)
     if (reply.status === 200 && reply.body['message'] !== Buffer.from(bytes).toString())
       world.fail(`${node.name} sends something else for ${cid}: ${String(reply.body['message'])}`)
+  }
+
+  /** Write in a space, read there, or follow what has changed. */
+  async #useSpace(place: SpacePlace): Promise<void> {
+    const { timeline } = this.world
+    const act = timeline.random.below(100)
+    if (act < 20) await this.#change(this.#creationIn(place))
+    else if (act < 30) await Promise.all([this.#change(this.#creationIn(place)), this.#change(this.#putIn(place))])
+    else if (act < 45) await this.#change(this.#putIn(place))
+    else if (act < 55) await this.#change(this.#deletionIn(place))
+    else if (act < 68) await this.#change(this.#batchIn(place))
+    else if (act < 78) await this.#list(place)
+    else await this.#follow(place)
+  }
+
+  #writeIn(
+    { did, holder, space }: SpacePlace,
+    method: string,
+    json: object,
+    ...writes: [string | null, string | null][]
+  ) {
+    const { timeline } = this.world
+    return {
+      holder,
+      nsid: `com.atproto.space.${method}`,
+      json: { space, repo: holder.did, ...json },
+      writes: writes.map(([path, text]) =>
+        this.#ledger.begin({ did, path, text, begunAt: timeline.now, by: this.name }),
+      ),
+    }
+  }
+
+  #creationIn(place: SpacePlace): Change & { holder: Holder } {
+    const text = this.#ledger.newText()
+    const json = { collection: COLLECTION, record: this.#record(text), validate: false }
+    return { ...this.#writeIn(place, 'createRecord', json, [null, text]), place }
+  }
+
+  #putIn(place: SpacePlace, blob?: Reference): Change & { holder: Holder } {
+    const rkey = this.#sharedKey()
+    const text = this.#ledger.newText()
+    const json = { collection: COLLECTION, rkey, record: this.#record(text, blob), validate: false }
+    return { ...this.#writeIn(place, 'putRecord', json, [`${COLLECTION}/${rkey}`, text]), place }
+  }
+
+  #deletionIn(place: SpacePlace): Change & { holder: Holder } {
+    const rkey = this.#sharedKey()
+    const json = { collection: COLLECTION, rkey }
+    return { ...this.#writeIn(place, 'deleteRecord', json, [`${COLLECTION}/${rkey}`, null]), place }
+  }
+
+  #batchIn(place: SpacePlace): Change & { holder: Holder } {
+    const texts = [this.#ledger.newText(), this.#ledger.newText()]
+    const writes = texts.map((text) => ({
+      $type: 'com.atproto.space.applyWrites#create',
+      collection: COLLECTION,
+      value: this.#record(text),
+    }))
+    const json = { writes, validate: false }
+    return {
+      ...this.#writeIn(place, 'applyWrites', json, ...texts.map((text) => [null, text] as [null, string])),
+      place,
+    }
+  }
+
+  /** Ask for something in a space. Returns null if there is no answer, or none that says anything. */
+  async #readIn(
+    { space, holder, skey }: SpacePlace,
+    method: string,
+    more: object,
+  ): Promise<Record<string, unknown> | null> {
+    const node = this.#node()
+    const query = new URLSearchParams({ space, repo: holder.did, ...more })
+    const reply = await this.#ask(node, `/xrpc/com.atproto.space.${method}?${query}`, { token: holder.token })
+    const what = `${method} of ${holder.name} in ${skey}`
+    if (reply !== null) this.world.note(this.name, `reads at ${node.name}: ${what}: ${reply.status}`)
+    this.#requireUnderstood(node, what, reply)
+    if (reply === null || [503, 429].includes(reply.status)) return null
+    if (reply.status !== 200 && reply.body['error'] !== 'RepoNotFound')
+      this.world.fail(`${this.name} may not read ${what}: ${JSON.stringify(reply.body)}`)
+    return reply.status === 200 ? reply.body : {}
+  }
+
+  async #list(place: SpacePlace): Promise<void> {
+    const from = this.world.timeline.now
+    const found = await this.#readIn(place, 'listRecords', { limit: '1000' })
+    if (found === null) return
+    const { records = [] } = found as { records?: { collection: string; rkey: string; value: { text: string } }[] }
+    this.#requireIn(
+      place,
+      new Map(records.map((one) => [`${one.collection}/${one.rkey}`, one.value.text])),
+      from,
+      'list',
+    )
+  }
+
+  /** What was found there can be all that there was at an instant since then. */
+  #requireIn({ did }: SpacePlace, found: ReadonlyMap<string, string>, from: number, how: string): void {
+    const { world } = this
+    const known = this.#ledger.paths.filter((one) => one.did === did).map(({ path }) => path)
+    for (const path of new Set([...found.keys(), ...known])) {
+      // A client that has no answer yet does not know what its record is called.
+      const write = this.#ledger.byText.get(found.get(path) ?? '')
+      if (write?.path === null && write.told !== 'refused') continue
+      const fault = this.#ledger.faultOf(did, path, found.get(path) ?? null, from, world.timeline.now)
+      if (fault !== null) world.fail(`${this.name} finds with a ${how} that ${fault}`)
+    }
+  }
+
+  /** Read what has changed since the last time, page by page, to the commit at its end. */
+  async #follow(place: SpacePlace): Promise<void> {
+    const { world } = this
+    const { timeline } = world
+    const copy = world.spaces!.copyOf(this.name, place)
+    const limit = String(timeline.random.of([2, 5, 1000]))
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const from = timeline.now
+      const since = copy.cursor !== null ? { cursor: copy.cursor } : copy.rev === '' ? {} : { since: copy.rev }
+      const page = await this.#readIn(place, 'listRepoOps', { limit, ...since })
+      if (page === null || copy.era !== this.#ledger.era || page['ops'] === undefined) return
+      if (this.#take(copy, page as unknown as OpsPage, from)) return
+    }
+  }
+
+  /** Returns whether it was the last page. */
+  #take(copy: Copy, { ops, cursor, commit }: OpsPage, from: number): boolean {
+    const { world } = this
+    const { name, did, key } = copy.place.holder
+    const faults = ops.map((op) => copy.take(op))
+    copy.cursor = cursor ?? null
+    const keys = world.directory?.keysSince(did, from).map((named) => parseDidKey(named)!) ?? [key]
+    if (commit !== undefined) faults.push(copy.compare(commit, keys))
+    const [fault = null] = faults.filter((one) => one !== null)
+    if (fault !== null) world.fail(`${this.name} follows ${name} in ${copy.place.skey}: ${fault}`)
+    if (commit === undefined) return false
+    const texts = [...copy.entries].map(([path, { text }]) => [path, text!] as const)
+    this.#requireIn(copy.place, new Map(texts), from, 'page of changes')
+    return true
   }
 
   async #changeIdentity(holder: Holder): Promise<void> {
@@ -695,8 +843,8 @@ const resultsIn = (body: Record<string, unknown>): Named[] =>
 
 const tokensIn = ({ accessJwt, refreshJwt }: Record<string, unknown>): object => ({ accessJwt, refreshJwt })
 
-/** `at://did/collection/rkey`. */
-const pathOf = (uri: string): string => uri.split('/').slice(3).join('/')
+/** Of a record: `collection/rkey`. */
+const pathOf = (uri: string): string => uri.split('/').slice(-2).join('/')
 
 const wordsOf = (reply: Reply): string =>
   reply === null

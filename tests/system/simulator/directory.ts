@@ -63,6 +63,15 @@ export class SimulatedDirectory {
     return (newest && stateOf(newest)?.verificationMethods[SIGNING_KEY_NAME]) ?? null
   }
 
+  /** The keys, as did:keys, that it has named for signing since an instant. */
+  keysSince(did: string, since: number): string[] {
+    const log = this.#logOf(did)
+    const first = log.findLastIndex(({ createdAt }) => Date.parse(createdAt) <= EPOCH_MILLIS + since)
+    return log
+      .slice(Math.max(0, first))
+      .flatMap(({ operation }) => stateOf(operation)?.verificationMethods[SIGNING_KEY_NAME] ?? [])
+  }
+
   /** DIDs for which it names the handle. */
   named(handle: Handle): string[] {
     return [...this.#logs.keys()].filter((did) => this.handleOf(did) === handle)

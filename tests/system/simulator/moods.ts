@@ -37,6 +37,8 @@ export interface Mood {
   blobShare?: number
   /** How probable it is that a client does something with sessions of app passwords. */
   sessionShare?: number
+  /** How probable it is that a client does something in a space. */
+  spaceShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
   graceMillis?: number
 }
@@ -126,6 +128,15 @@ const blobsOnFile: Mood = {
 /** Sessions are opened, extended and ended while others use them. */
 const sessions: Mood = { name: 'sessions', isLong: false, sessionShare: 0.8, tempoMillis: 100, millis: 1500 }
 
+/** Accounts write in spaces, and clients follow what has changed there. */
+const spaces: Mood = { name: 'spaces', isLong: false, spaceShare: 0.8, tempoMillis: 60, millis: 1000 }
+/** Records in spaces refer to blobs too. */
+const spaceBlobs: Mood = { ...blobs, name: 'space-blobs', spaceShare: 0.9 }
+/** Keys are replaced, and what is signed for those who read in spaces has to verify. */
+const spaceKeys: Mood = { ...renames, name: 'space-keys', renameShare: 0.3, spaceShare: 0.8 }
+const spaceKeysOnFile: Mood = { ...renamesOnFile, name: 'space-keys', renameShare: 0.3, spaceShare: 0.8 }
+const spaceBlobsOnFile: Mood = { ...blobsOnFile, name: 'space-blobs', spaceShare: 0.9 }
+
 /** The machine that follows is told to take over again and again, while the other one is out of reach. */
 const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
 
@@ -149,10 +160,13 @@ const behind: Mood = {
 /** By what is left of a seed divided by 32: on PostgreSQL, and on SQLite. */
 const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
   2: [departures, departuresOnFile],
+  4: [spaceKeys, spaceKeysOnFile],
   6: [blobs, blobsOnFile],
   10: [absences, absences],
   12: [renames, renamesOnFile],
+  14: [spaces, spaces],
   18: [departures, departuresOnFile],
+  22: [spaceBlobs, spaceBlobsOnFile],
   26: [absences, absences],
   28: [renames, renamesOnFile],
   30: [sessions, sessions],
@@ -184,6 +198,9 @@ export const kindNames: readonly string[] = [
   renames.name,
   blobs.name,
   sessions.name,
+  spaces.name,
+  spaceBlobs.name,
+  spaceKeys.name,
   takeovers.name,
   behind.name,
   ...moods.map(({ name }) => name),

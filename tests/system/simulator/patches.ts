@@ -21,6 +21,44 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /has the clock id of|Record already exists/,
   },
+  'torn-changes': {
+    what: 'changes in a space, and the hash at their end, are read one after another',
+    patches: [
+      {
+        path: 'src/features/data/spaces/space-reading.ts',
+        find: '() => ctx.db.shortSnapshot(page))',
+        put: '() => page(ctx.db))',
+      },
+    ],
+    found: /the hash at/,
+  },
+  'space-turns': {
+    what: 'two nodes may write in a space at once',
+    patches: [
+      {
+        path: 'src/features/data/spaces/space-writing.ts',
+        find: 'ctx.db.transactionOn(accountLock(did), (tx) =>',
+        put: 'ctx.db.transactionOn(accountLock(`${did}${Math.random()}` as Did), (tx) =>',
+      },
+      {
+        path: 'src/features/data/spaces/space-store.ts',
+        find: 'WHERE id = ${before.id} AND rev = ${before.rev}`)',
+        put: 'WHERE id = ${before.id}`)',
+      },
+    ],
+    found: /follows|the hash|was told|answers 500/,
+  },
+  'unheld-blob': {
+    what: 'a blob is removed although a record in a space refers to it',
+    patches: [
+      {
+        path: 'src/features/data/blobs/blob-store.ts',
+        find: 'AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()} AND NOT ${isHeldBySpace()}',
+        put: 'AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}',
+      },
+    ],
+    found: /refers to|does not have|nothing stands against/,
+  },
   'trusted-bytes': {
     what: 'an upload relies on an object that a removal may have taken away since',
     patches: [
@@ -190,6 +228,17 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       },
     ],
     found: /does not verify/,
+  },
+  'unheld-commit': {
+    what: 'a commit is signed for a reader in a space while the directory may name the next key of the account',
+    patches: [
+      {
+        path: 'src/features/identity/account-keys/account-keys.ts',
+        find: 'if (signer && signer.heldAt !== null) throw new SigningHeld()',
+        put: '',
+      },
+    ],
+    found: /the commit \w+ does not verify/,
   },
   'short-doubt': {
     what: 'what was sent to the directory without an answer is taken for lost at once',

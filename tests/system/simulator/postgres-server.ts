@@ -25,7 +25,7 @@ export class Transaction {
   hasFailed = false
   /** Whether it has added events. */
   hasEvents = false
-  /** What it sees if it is a snapshot. */
+  /** What it sees if it is a snapshot, once that is not the committed state any more. */
   snapshot: Storage | null = null
   readonly isSnapshot: boolean
   constructor(isSnapshot: boolean) {
@@ -307,6 +307,7 @@ export class PostgresServer {
 
   #commit(session: Session, transaction: Transaction): void {
     if (!transaction.changes.hasChanged) return
+    this.#keepSnapshots()
     const changed = this.storage.commit(transaction.changes)
     this.counts.commits++
     this.onCommit({ at: this.timeline.now, client: session.client, changed })
@@ -316,10 +317,33 @@ export class PostgresServer {
     const { transaction } = session
     if (transaction === null) return
     this.storage.rollBack(transaction.changes)
-    transaction.snapshot?.db.close()
     this.#over(transaction)
     session.transaction = null
+    this.#forgetSnapshot(transaction)
     this.#release(session, session.transactionLocks)
+  }
+
+  /** Open snapshots that see what is committed now. */
+  readonly #current = new Set<Transaction>()
+
+  seenBy(transaction: Transaction): Storage {
+    if (!transaction.isSnapshot || transaction.snapshot !== null) return transaction.snapshot ?? this.storage
+    this.#current.add(transaction)
+    return this.storage
+  }
+
+  /** What is committed is about to change. */
+  #keepSnapshots(): void {
+    if (this.#current.size === 0) return
+    const copy = this.storage.copy()
+    for (const transaction of this.#current) transaction.snapshot = copy
+    this.#current.clear()
+  }
+
+  #forgetSnapshot(transaction: Transaction): void {
+    this.#current.delete(transaction)
+    const { snapshot } = transaction
+    if (![...this.sessions].some((session) => session.transaction?.snapshot === snapshot)) snapshot?.db.close()
   }
 
   #over(transaction: Transaction): void {

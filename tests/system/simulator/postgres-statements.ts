@@ -15,7 +15,7 @@ import {
   type Transaction,
 } from './postgres-server.ts'
 import { SqlFault, type Answer } from './sql-fault.ts'
-import { noTouches, prefixOf, type Storage } from './storage.ts'
+import { noTouches, prefixOf } from './storage.ts'
 
 interface Call {
   server: PostgresServer
@@ -447,7 +447,7 @@ function plain({ server, session, transaction, text, values }: Call): Answer {
   const bound = (
     statement.extra.length === 0 ? values : [...values, ...statement.extra.map((what) => extras[what](server, session))]
   ) as SQLQueryBindings[]
-  const storage = storageOf(server, transaction)
+  const storage = server.seenBy(transaction)
   if (statement.isRead) {
     storage.show(transaction.isSnapshot ? null : transaction.changes.hasChanged ? transaction.changes : null)
     return finished(rows(attempt(() => storage.all(statement.text, bound))), statement)
@@ -493,11 +493,6 @@ const extras: Readonly<Record<Translation['extra'][number], (server: PostgresSer
   now: (server) => server.wallMillis,
   pid: (_, session) => session.pid,
   timeline: (server) => String(server.timelineId).padStart(8, '0'),
-}
-
-function storageOf(server: PostgresServer, transaction: Transaction): Storage {
-  if (!transaction.isSnapshot) return server.storage
-  return (transaction.snapshot ??= server.storage.copy())
 }
 
 function attempt<T>(work: () => T): T {

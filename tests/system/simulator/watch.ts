@@ -524,6 +524,20 @@ export class Watch {
       world.fail(`${name} is ${activity} at the end, and the last event says something else`)
   }
 
+  /** What the records of a repository say was written, and once. */
+  #requireWritten(texts: ReadonlyMap<string, string>): void {
+    const { world, ledger } = this
+    const seen = new Set<string>()
+    for (const [path, text] of texts) {
+      const write = ledger.byText.get(text)
+      if (write === undefined) world.fail(`"${text}" is at ${path}, and nobody wrote it`)
+      else if (write.told === 'refused')
+        world.fail(`"${text}" is at ${path}, but ${write.by} was told that this was not done`)
+      if (seen.has(text)) world.fail(`"${text}" was written twice`)
+      seen.add(text)
+    }
+  }
+
   /** Everything at the end, when nothing is on its way. */
   finish(): void {
     const { world, ledger } = this
@@ -538,7 +552,7 @@ export class Watch {
     for (const { did, rev, by } of this.#acknowledged)
       if (!this.#since.has(`${did} ${rev}`))
         world.fail(`${by} was told of the commit ${rev}, of which there is no event`)
-    const found = new Map<string, Map<string, string>>()
+    const found = world.spaces?.finish() ?? new Map<string, Map<string, string>>()
     for (const holder of world.holders) {
       const { name, did } = holder
       const [repo] = world.rows<{ id: number; rev: string; data: Uint8Array; commit_block: Uint8Array }>(
@@ -574,16 +588,8 @@ export class Watch {
         world.fail(`the head of ${name} is ${repo!.rev}, and that of the relay ${known}`)
       const texts = new Map(records.map(({ path, value }) => [path, String((decode(value) as { text: string }).text)]))
       found.set(did, texts)
-      const seen = new Set<string>()
-      for (const [path, text] of texts) {
-        const write = ledger.byText.get(text)
-        if (write === undefined) world.fail(`"${text}" is at ${path}, and nobody wrote it`)
-        else if (write.told === 'refused')
-          world.fail(`"${text}" is at ${path}, but ${write.by} was told that this was not done`)
-        if (seen.has(text)) world.fail(`"${text}" was written twice`)
-        seen.add(text)
-      }
     }
+    for (const texts of found.values()) this.#requireWritten(texts)
     for (const { did, path } of ledger.paths) {
       const fault = ledger.faultOf(did, path, found.get(did)?.get(path) ?? null, now, now)
       if (fault !== null) world.fail(`at the end, ${fault}`)

@@ -32,6 +32,7 @@ import { configOfPair, Pair } from './pair.ts'
 import { Relay } from './relay.ts'
 import { held, inTurn, wallMillis } from './seams.ts'
 import { Sessions } from './sessions.ts'
+import { Spaces } from './spaces.ts'
 import { observe, Storage } from './storage.ts'
 import { actorNamed, Timeline, type Actor } from './timeline.ts'
 import { Watch } from './watch.ts'
@@ -333,6 +334,7 @@ export class World {
   readonly pair: Pair | null
   /** Null in worlds without. */
   readonly blobs: Blobs | null
+  readonly spaces: Spaces | null
   /** Null if servers have the one inside of them. */
   readonly directory: SimulatedDirectory | null
   readonly wires = new Map<Actor, Wire>()
@@ -368,6 +370,7 @@ export class World {
     )
     this.pair = options.isPair ? new Pair(this, options.isAsync ?? false) : null
     this.blobs = options.mood?.blobShare === undefined ? null : new Blobs(this, join(ground.dir, FOLDER_ON_FILE))
+    this.spaces = options.mood?.spaceShare === undefined ? null : new Spaces(this)
     held.timeline = this.timeline
     held.diskInUse = () => this.#diskInUse!
     held.bucket = this.bucket
@@ -459,9 +462,10 @@ export class World {
   }
 
   configOf(node: Node) {
-    const { pair, blobs } = this
+    const { pair, blobs, spaces } = this
     const folder = this.disk === null ? node.name.replaceAll(' ', '') : FOLDER_ON_FILE
-    const name = pair !== null ? pair.nameOf(node.name) : `${folder}${blobs === null ? '' : ' with blobs'}`
+    const extras = `${blobs === null ? '' : ' with blobs'}${spaces === null ? '' : ' with spaces'}`
+    const name = pair !== null ? pair.nameOf(node.name) : `${folder}${extras}`
     const databaseUrl = this.diskOf(node)?.path ?? 'postgres://simulated@localhost/simulated'
     const known = this.ground.configs.get(name)
     if (known !== undefined) return { ...known, databaseUrl }
@@ -474,6 +478,7 @@ export class World {
       {
         ...(pair !== null && configOfPair(node.name, pair.isAsync)),
         ...(blobs !== null && configOfBlobs(blobs.bucket !== null)),
+        ...(spaces !== null && { spaces: { enabled: true } }),
         signingKeyMasterKey: MASTER_KEY,
         database: { afterFailover: 'continue' },
         databaseUrl,
