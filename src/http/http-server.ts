@@ -85,7 +85,7 @@ export function openHttpServer(
     upgrade: (request, handler) => app.server!.upgrade(request, { data: socketData(handler, sockets) }),
   }
   app.all('/*', ({ request }) => dispatch(request, peer), { parse: 'none' })
-  app.listen({})
+  forgetting('beforeExit', () => app.listen({}))
 
   const server = app.server!
   return {
@@ -97,6 +97,16 @@ export function openHttpServer(
     },
     close: () => server.stop(true),
   }
+}
+
+/**
+ * Takes back what `work` has the process listen for. Elysia would keep every server until the process ends, and with it
+ * the certificates of each: there is another server whenever a certificate is renewed.
+ */
+function forgetting(event: 'beforeExit', work: () => unknown): void {
+  const before = new Set(process.listeners(event))
+  work()
+  for (const added of process.listeners(event)) if (!before.has(added)) process.off(event, added)
 }
 
 /** The callbacks that Elysia calls during the life of a WebSocket. */
