@@ -83,6 +83,28 @@ describe('a whole move', () => {
   })
 })
 
+test('what is written at the old server until the identity changes comes along', async () => {
+  const from = await createAccount(old, 'wilma')
+  const agent = await agentOf(old.url, from)
+  await settleIn(agent)
+  const moving = await begin(pds, from, 'wilma-here')
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'identity', records: 15 })
+  // Days may pass until the mail with the code is read.
+  const { data } = await agent.uploadBlob(new Uint8Array(3000).fill(7), { encoding: 'image/png' })
+  await agent.post({ text: 'late', embed: { $type: 'app.bsky.embed.images', images: [{ image: data.blob, alt: '' }] } })
+  const before = await belongingsOf(agent, plc.url)
+  await giveMailedCode(pds, moving, old, from.email)
+  expect(await moveOf(pds, moving)).toMatchObject({
+    stage: 'done',
+    fault: null,
+    records: 16,
+    blobs: { expected: 4, stored: 4, lost: 0 },
+  })
+  expect(await belongingsOf(await agentOf(pds.url, moving), plc.url)).toEqual(before)
+  expect(await faultsOfRepo(pds.ctx, from.did as Did)).toEqual([])
+})
+
 describe('an account that was here before', () => {
   let from: TestAccount
   let there: TestAccount

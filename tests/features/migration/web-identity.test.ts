@@ -42,6 +42,11 @@ test('a did:web is asked to publish the key and the address of this server, and 
   expect(await moveOf(pds, moving)).toMatchObject({ needs: 'document', fault: expect.any(String) })
   expect((await from.call('com.atproto.server.checkAccountStatus')).body).toMatchObject({ activated: true })
 
+  const late = { collection: 'com.example.note', rkey: 'late' }
+  const written = await from.call('com.atproto.repo.createRecord', {
+    json: { repo: from.did, ...late, record: { note: 'written while the document was edited' } },
+  })
+  expect(written.status).toBe(200)
   web.publishDidDocument(from.host, {
     ...from.document,
     alsoKnownAs: ['at://anna.new.test'],
@@ -56,4 +61,6 @@ test('a did:web is asked to publish the key and the address of this server, and 
     [old, false],
   ] as const)
     expect((await xrpc(server, `com.atproto.sync.getRepoStatus?did=${from.did}`)).body.active).toBe(active)
+  const arrived = await xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: from.did, ...late })}`)
+  expect(arrived.body.cid).toBe(written.body.cid)
 })

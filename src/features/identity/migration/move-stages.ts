@@ -11,13 +11,17 @@ import { accountLock } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { OutboundError } from '../../../platform/network/outbound.ts'
 import { StepPostponed } from '../../../platform/running/steps.ts'
+import { readCar } from '../../../protocol/car.ts'
+import { parseCommit } from '../../../protocol/commit.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { Malformed } from '../../../protocol/malformed.ts'
 import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
 import { blobReferences, countBlobs, takeBlob } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
+import { repoHead } from '../../data/repo/repo.ts'
 import { importFetchedRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
 import { changeOf, claimedKeys, type Wish } from './agreed-identity.ts'
@@ -28,6 +32,10 @@ import { awayOf, OldHostAway, OldHostRefusal, OldSessionEnded, type OldHost } fr
 /** Time for the archive of a repository, within the time of a try of a step. */
 const ARCHIVE_MILLIS = 3 * MINUTE_MILLIS
 const BLOB_MILLIS = MINUTE_MILLIS
+/** Of the proof of a record, of which only the commit is read. */
+const MAX_PROOF_BYTES = 4 * 1024 * 1024
+/** Blobs that are tried when the identity is about to change. */
+const MAX_LATE_BLOBS = 1000
 /** Tries of an archive, or of one blob, that arrives damaged or not at all. */
 const MAX_TRIES = 3
 /** How long the old server may be away before its account is left to the holder. */
@@ -58,19 +66,22 @@ export const performers: Readonly<Record<Exclude<Stage, Waiting>, Perform>> = {
 }
 
 async function takeRepository({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
-  const { did } = move
   try {
-    const response = await host!.download(
-      'com.atproto.sync.getRepo',
-      { did },
-      { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS },
-    )
-    await importFetchedRepo({ ctx }, did, bodyOf(response))
+    await fetchRepository(ctx, move.did, host!)
   } catch (error) {
     if (!isDamaged(error) || move.tries + 1 < MAX_TRIES) throw error
     return { halted: 'decision', fault: `The repository could not be taken over: ${wordsOf(error, host!)}` }
   }
   return { stage: 'blobs' }
+}
+
+async function fetchRepository(ctx: Context, did: Did, host: OldHost): Promise<void> {
+  const response = await host.download(
+    'com.atproto.sync.getRepo',
+    { did },
+    { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS },
+  )
+  await importFetchedRepo({ ctx }, did, bodyOf(response))
 }
 
 /** Whether the old server has sent something that is of no use. */
@@ -180,8 +191,63 @@ export async function mailCode(host: OldHost): Promise<string | null> {
   }
 }
 
-async function submit({ ctx, move }: Job): Promise<Partial<MoveState>> {
+/**
+ * Take over what was written at the old server since the repository came: days may have passed until the holder had the
+ * identity changed. The move continues without what cannot be had, because the holder has decided.
+ */
+async function catchUp(job: Job): Promise<Partial<MoveState>> {
+  const { ctx, move, host } = job
+  const { did, blobsLost } = move
+  if (host?.hasSession !== true) return {}
+  try {
+    if (!(await hasSameTree(ctx, did, host))) await fetchRepository(ctx, did, host)
+    const { expected, imported } = await countBlobs(ctx, did)
+    return expected - imported > blobsLost ? { blobsLost: await fetchLateBlobs(job, host) } : {}
+  } catch (error) {
+    if (!isDamaged(error) && !(error instanceof OldHostAway) && !(error instanceof OldSessionEnded)) throw error
+    ctx.log.warn('could not take over what was written at the old server meanwhile', { did, error })
+    return {}
+  }
+}
+
+/** Whether the old server has the records that are here. Returns false if it does not say. */
+async function hasSameTree(ctx: Context, did: Did, host: OldHost): Promise<boolean> {
+  try {
+    const proven = { did, collection: 'app.bsky.actor.profile', rkey: 'self' }
+    const response = await host.download('com.atproto.sync.getRecord', proven, {
+      maxBytes: MAX_PROOF_BYTES,
+      bodyTimeoutMillis: BLOB_MILLIS,
+    })
+    const { roots, pages } = await readCar(bodyOf(response))
+    for await (const blocks of pages)
+      for (const { cid, bytes } of blocks)
+        if (cid.equals(roots[0])) return (await repoHead(ctx.db, did))?.data.equals(parseCommit(bytes).data) === true
+    return false
+  } catch (error) {
+    if (error instanceof Malformed || isDamaged(error)) return false
+    throw error
+  }
+}
+
+/** Fetch blobs that are missing, those that were given up among them. Returns how many still are. */
+async function fetchLateBlobs({ ctx, move: { did }, pause }: Job, host: OldHost): Promise<number> {
+  let tries = 0
+  for await (const missing of blobReferences.allMissing(ctx.db, did))
+    for (const { cid } of missing) {
+      if (++tries > MAX_LATE_BLOBS) break
+      pause()
+      await fetchBlob(ctx, did, cid, host).catch((error: unknown) => {
+        if (!isDamaged(error)) throw error
+      })
+    }
+  const { expected, imported } = await countBlobs(ctx, did)
+  return Math.max(0, expected - imported)
+}
+
+async function submit(job: Job): Promise<Partial<MoveState>> {
+  const { ctx, move } = job
   const { did, unansweredAt } = move
+  const late = unansweredAt === null ? await catchUp(job) : {}
   const operation = JSON.parse(move.operation!) as LogOperation
   const sentAt = ctx.clock.now()
   // Before it is sent: the process may end before the answer comes.
@@ -199,10 +265,13 @@ async function submit({ ctx, move }: Job): Promise<Partial<MoveState>> {
       fault: `The directory refused the change of your identity: ${(error as Error).message}`,
     }
   }
-  return { stage: 'activation' }
+  return { stage: 'activation', ...late }
 }
 
-async function activate({ ctx, move }: Job): Promise<Partial<MoveState>> {
+async function activate(job: Job): Promise<Partial<MoveState>> {
+  const { ctx, move } = job
+  // No operation was submitted: the holder has changed the identity, perhaps days ago.
+  const late = isPlcDid(move.did) ? {} : await catchUp(job)
   try {
     await activateAccount({ ctx }, move.did)
   } catch (error) {
@@ -211,7 +280,7 @@ async function activate({ ctx, move }: Job): Promise<Partial<MoveState>> {
     if (isPlcDid(move.did)) throw new PlcDirectoryError(200, error.message, { cause: error })
     return { stage: 'identity', fault: `${error.message}.` }
   }
-  return { stage: 'farewell' }
+  return { stage: 'farewell', ...late }
 }
 
 async function sayFarewell({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
