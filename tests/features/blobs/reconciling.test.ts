@@ -7,6 +7,7 @@ import type { Tid } from '../../../src/protocol/identifiers.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { useUploaders } from '../../support/blob-world.ts'
+import { beforeRead } from '../../support/interruptions.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 
 const GRACE_SECS = 60
@@ -134,6 +135,26 @@ test('a referenced file is not adopted while moderators withhold it from the rea
   expect(await alice.sees(cid)).toEqual(SERVED)
 })
 
+/** Alice's newest record refers to a blob of Bob's, as an import leaves it. */
+async function lackOf(cid: string): Promise<void> {
+  const { cid: mine, record } = await publish(alice)
+  const [row] = await pds.rows('record', { path: record })
+  await pds.damage('record', { path: record }, { value: swapCid(row!.value, mine, cid) })
+}
+
+/** Bytes of a blob that is to be adopted were read. */
+const bytesRead = { words: 'AS "mimeType" FROM blob WHERE cid =', number: 1 }
+
+test('a file that moderators withhold while its bytes are read is not adopted', async () => {
+  const { cid } = await publish(bob, randomBytes(107))
+  await lackOf(cid)
+  const subject = { $type: 'com.atproto.admin.defs#repoBlobRef', did: bob.did, cid }
+  const withheld = { headers: bearer(ADMIN_TOKEN), json: { subject, takedown: { applied: true } } }
+  using _ = beforeRead(pds, bytesRead, () => request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, withheld))
+  expect(await gc()).toMatchObject({ mended: 1, adopted: 0, errors: 0 })
+  expect(await alice.sees(cid)).toEqual(BLOB_NOT_FOUND)
+})
+
 test('what is wrong far into an account of many blobs is put right', async () => {
   const blobs = await Promise.all(Array.from({ length: 230 }, () => alice.upload(randomBytes(16))))
   await alice.refer(`a.b.c/${++records}`, ...blobs)
@@ -156,3 +177,16 @@ function swapCid(value: Uint8Array, from: string, to: string): Uint8Array {
   changed.set(bytes(to), at)
   return changed
 }
+
+test('a file is not adopted for an account that is deleted while its bytes are read', async () => {
+  const { cid } = await publish(bob, randomBytes(108))
+  await lackOf(cid)
+  using _ = beforeRead(pds, bytesRead, () =>
+    request(`${pds.url}/xrpc/com.atproto.admin.deleteAccount`, {
+      headers: bearer(ADMIN_TOKEN),
+      json: { did: alice.did },
+    }),
+  )
+  expect(await gc()).toMatchObject({ adopted: 0 })
+  expect(await pds.count('blob', { did: alice.did })).toBe(0)
+})

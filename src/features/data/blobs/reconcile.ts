@@ -14,6 +14,7 @@ import { decode } from '../../../protocol/cbor.ts'
 import { blobCids } from '../../../protocol/data-model.ts'
 import type { Throttle } from '../../../base/pace.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
 import type { Usage } from '../../identity/quotas/quotas.ts'
 import { cancelRemoval, Overtaken } from './blob-removal.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
@@ -189,7 +190,7 @@ async function adoptReferenced(
         tooLarge = size
         continue
       }
-      const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, { now, isMending }))
+      const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, { now, isMending, mayHave: isFree }))
       if (!isAdopted) continue
       adopted++
       ctx.log.info('blob adopted', { did, cid })
@@ -203,25 +204,35 @@ async function adoptReferenced(
  * owner, or if the bytes are damaged.
  */
 export async function adoptForSpace(ctx: Context, did: Did, cid: string): Promise<boolean> {
-  if (await isWithheld(ctx.db, cid)) return false
-  return blobStorage(ctx).alone(cid, () => adopt(ctx, did, cid, { now: ctx.clock.now(), isMending: true }))
+  const mayHave = async (reader: Reader) => !(await isWithheld(reader, cid))
+  if (!(await mayHave(ctx.db))) return false
+  return blobStorage(ctx).alone(cid, () => adopt(ctx, did, cid, { now: ctx.clock.now(), isMending: true, mayHave }))
 }
+
+const isFree = async (reader: Reader, cid: string): Promise<boolean> =>
+  (await ownershipsOf(reader, [cid])).get(cid)?.isFree !== false
 
 const hasRoom = ({ after, quota }: Usage): boolean => quota === 0 || after <= quota
 
-/** Returns false if the bytes are damaged or being removed, or exceed the quota. */
-async function adopt(
-  ctx: Context,
-  did: Did,
-  cid: string,
-  { now, isMending }: { now: Millis; isMending: boolean },
-): Promise<boolean> {
+interface Adoption {
+  now: Millis
+  isMending: boolean
+  /** Asked again once the bytes were read, which may take long: operators may withhold the blob meanwhile. */
+  mayHave(reader: Reader, cid: string): Promise<boolean>
+}
+
+/**
+ * Returns false if the bytes are damaged or being removed, or exceed the quota, or if the account may not have them or
+ * was deleted.
+ */
+async function adopt(ctx: Context, did: Did, cid: string, { now, isMending, mayHave }: Adoption): Promise<boolean> {
   const storage = blobStorage(ctx)
   const content = await storage.digest(cid)
   if (content?.cid !== cid) return false
   const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await headOf(ctx, content), null))
   try {
     return await ctx.db.transaction(async (tx) => {
+      if ((await accountStatus(tx, did)) === null || !(await mayHave(tx, cid))) return false
       const usage = await usageWith(ctx, tx, did, content.size)
       if (!isMending && !hasRoom(usage)) return false
       noteUsage(ctx, did, usage)
