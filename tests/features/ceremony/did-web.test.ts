@@ -4,6 +4,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { begin, forCeremonies, sendDid, signingKeyFor } from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
+import { askSession, sessionRequest } from '../../support/clients/wallet.ts'
 import vectors from '../../vectors/contract/did-web-ceremony-v1.json' with { type: 'json' }
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -105,5 +106,26 @@ describe('a document', () => {
     const own = documentOf('did:web:bob.web.test', other, body.keyId)
     publish(own, 'bob.web.test')
     expect(await send(own, other)).toMatchObject({ status: 200 })
+  })
+
+  test('with a path becomes an account that takes a handle, and comes back after it was deactivated', async () => {
+    const carl = await begin(pds, 'carl')
+    const did = `did:web:${HOST}:users:carl`
+    const text = documentOf(did, carl, (await signingKeyFor(pds, carl)).body.keyId)
+    web.publish(HOST, '/users/carl/did.json', text)
+    expect((await send(text, carl)).status).toBe(200)
+    pds.clock.advance({ days: 2 })
+    const session = await askSession(pds, sessionRequest(pds, { did, device: carl.device }))
+    const call = (nsid: string, init: object) =>
+      request(`${pds.url}/xrpc/com.atproto.${nsid}`, { ...init, headers: bearer(session.body.accessJwt) })
+    const answers = [
+      await call('identity.updateHandle', { json: { handle: carl.handle } }),
+      await call('server.deactivateAccount', { json: {} }),
+      await call('server.activateAccount', { method: 'POST' }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect((await call('server.checkAccountStatus', {})).body).toMatchObject({ activated: true, validDid: true })
+    const described = await request(`${pds.url}/xrpc/com.atproto.repo.describeRepo?repo=${encodeURIComponent(did)}`)
+    expect(described).toMatchObject({ status: 200, body: { handle: carl.handle, didDoc: { id: did } } })
   })
 })

@@ -19,12 +19,13 @@ import { SingleFlight } from '../../../base/single-flight.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../../protocol/did-document.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
+import { accountOf } from '../accounts/accounts.ts'
 import { didDocuments, findDidDocument, forgetDidDocument, putDidDocument } from './did-document-store.ts'
 
 export type ResolutionFault =
   | 'not-found'
   | 'deactivated' // the DID was ended
-  | 'unsupported' // an unknown DID method, or a did:web with a path
+  | 'unsupported' // an unknown DID method, or a did:web with a path that has no account here
   | 'unreachable' // no response, or an error
   | 'unreadable' // a response that is not a document of this DID
 
@@ -86,10 +87,15 @@ async function keep(ctx: Context, did: Did, resolution: DidResolution, askedAt: 
 async function fetchDocument(ctx: Context, did: Did): Promise<DidResolution> {
   if (isPlcDid(did)) return fetchPlcDocument(ctx, did)
   const url = didWebUrl(did)
-  return url?.pathname === HOST_DOCUMENT_PATH ? fetchWebDocument(ctx, did, url) : { ok: false, fault: 'unsupported' }
+  return url !== null && (url.pathname === HOST_DOCUMENT_PATH || (await accountOf(ctx.db, did)) !== null)
+    ? fetchWebDocument(ctx, did, url)
+    : { ok: false, fault: 'unsupported' }
 }
 
-/** atproto supports did:web for whole hosts only. */
+/**
+ * atproto supports did:web for whole hosts only. A wallet may bring another to its ceremony all the same: the account
+ * must be able to change its handle, and to become active again.
+ */
 export const HOST_DOCUMENT_PATH = '/.well-known/did.json'
 
 async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidResolution> {
