@@ -137,6 +137,28 @@ test('an identity that the directory refuses for good can be replaced by another
   expect(await sendDid(pds, wallet, json)).toMatchObject({ status: 200 })
 })
 
+test.each([403, 404, 409, 413, 422] as const)(
+  'an identity that the directory refuses with %i can be replaced by another, unless it may have it from before',
+  async (status) => {
+    for (const isSentBefore of [false, true]) {
+      const wallet = await begin(pds, `refused-${status}-${isSentBefore}`)
+      const json = await prepared(pds, wallet)
+      if (isSentBefore) {
+        submissions('question lost')
+        expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+      }
+      submissions(status)
+      expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+      submissions('answered')
+      expect(await stateOf(wallet)).toBe(isSentBefore ? 'did_stored' : 'key_issued')
+      const keyId = json.signedCreationOp.verificationMethods['atproto']!
+      const other = genesisOf(pds, wallet, keyId, { rotationKeys: [wallet.device.did, wallet.recovery.did] })
+      const sent = await sendDid(pds, wallet, { ...json, signedCreationOp: other })
+      expect(sent.status).toBe(isSentBefore ? 500 : 200)
+    }
+  },
+)
+
 test('a directory that is slow holds up one ceremony and no other, and crossing requests make one account', async () => {
   const slow = await begin(pds, 'slow')
   const json = await prepared(pds, slow)

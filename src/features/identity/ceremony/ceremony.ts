@@ -173,8 +173,11 @@ async function register(ctx: Context, ceremony: Ceremony, did: Did, genesis: Ope
     await submitOperation(ctx, did, genesis, 'first')
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
-    // The directory will not take it later either, so the wallet may send another one.
-    if (verdictOf(error) === 'invalid') await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
+    const verdict = verdictOf(error)
+    // The directory will not take it later either, or has never been sent it before, so the wallet may send another
+    // one.
+    if (verdict === 'invalid' || (verdict === 'refused' && ceremony.did === null))
+      await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
     ctx.log.warn('could not submit an identity to the PLC directory', { did, status: error.status })
     throw directoryFailed('The PLC directory did not accept the identity')
   }
