@@ -9,6 +9,7 @@ import {
   renameSync,
   rmSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -100,6 +101,29 @@ test('a machine that was away for longer than segments are kept takes over with 
   await other.begin().promote()
   expect(await notes(other.config, alice)).toEqual(written.toSorted())
   expect(await faults(other.config, alice)).toEqual([])
+})
+
+test('a request for a takeover that is too old when a follower starts is dropped, and a recent one is carried out', async () => {
+  const place = newFolder()
+  const backup = { continuous: place, continuousPromise: 'sync', continuousLagMs: 100 } as const
+  await using pds = await startPdsOnFile({ backup })
+  const alice = await createAccount(pds, 'alice')
+  await isKept(pds)
+  const { config, begin } = await machine(backup)
+  await followOnce(begin())
+  const asked = join(config.dataDir, 'holdfast.promote')
+  const ageSecs = async (secs: number) => {
+    await Following.ask(config)
+    const at = Date.now() / 1000 - secs
+    utimesSync(asked, at, at)
+  }
+  await ageSecs(600)
+  await followOnce(begin())
+  expect(existsSync(asked)).toBe(false)
+  await post(alice, 'kept')
+  await ageSecs(60)
+  expect(await begin().run(new AbortController().signal)).not.toBeNull()
+  expect(await notes(config, alice)).toEqual(['kept'])
 })
 
 test('a machine makes a new copy if what it noted about the old one is not whole', async () => {

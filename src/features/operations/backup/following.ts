@@ -5,10 +5,11 @@
  * The copy is a file beside the place of the database, which gets its name with the takeover. Segments replace whole
  * pages, so those that may not be on the disk after a loss of power are applied again.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { open, readFile, rename, rm, writeFile, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -43,6 +44,8 @@ import { unsealOf } from './sealing.ts'
 const LOST_FILE = 'holdfast.lost-after'
 /** In the data directory. With it, `holdfast promote` asks for a takeover. */
 const PROMOTE_FILE = 'holdfast.promote'
+/** How old a request may be when a follower starts: one that was killed has been started again by then. */
+const MAX_REQUEST_MILLIS = 5 * MINUTE_MILLIS
 const COPY_FILE = 'holdfast.following'
 /** How often the copy is flushed, with the number of its last segment. */
 const SAVE_MILLIS = 5000
@@ -182,6 +185,7 @@ export class Following {
   /** Follow until this machine has taken over. Returns null if it is stopped before. */
   async run(stopping: AbortSignal): Promise<Followed | null> {
     makeDataDirectory(this.ctx.config)
+    await this.#dropOldRequest()
     const { log } = this.ctx
     const pollMillis = this.ctx.config.backup.continuousLagMs
     while (!stopping.aborted) {
@@ -207,6 +211,18 @@ export class Following {
   static async ask(config: Config): Promise<void> {
     followedPlace(config)
     await writeFile(join(config.dataDir, PROMOTE_FILE), '', { mode: 0o600 })
+  }
+
+  /** The operator who asked for a takeover when no follower was running may not want it any more. */
+  async #dropOldRequest(): Promise<void> {
+    const { clock, log } = this.ctx
+    const at = statSync(this.#promoteFile, { throwIfNoEntry: false })?.mtimeMs ?? Infinity
+    const ageMillis = clock.now() - at
+    if (ageMillis <= MAX_REQUEST_MILLIS) return
+    log.warn('ignored an old request for a takeover: repeat it with "holdfast promote"', {
+      secs: Math.round(ageMillis / 1000),
+    })
+    await rm(this.#promoteFile)
   }
 
   /** Take over now, of a copy that is up to date. For a command, while no follower runs. */
