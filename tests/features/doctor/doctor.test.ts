@@ -9,6 +9,7 @@ import {
   rmSync,
   truncateSync,
   writeFileSync,
+  symlinkSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -343,6 +344,12 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     })
     expect(await find('backups', with_({ destination: join(place, 'not yet') }))).toMatchObject({ state: 'warning' })
     expect(existsSync(join(place, 'not yet'))).toBe(false)
+    // What cannot be looked at is not taken for missing.
+    symlinkSync('circle', join(place, 'circle'))
+    const closed = with_({ destination: join(place, 'circle'), passphrase: new Secret('passphrase') })
+    expect(await find('backups', closed)).toMatchObject({ state: 'fault' })
+    expect(await find('passphrase', closed)).toMatchObject({ state: 'fault' })
+    rmSync(join(place, 'circle'))
     const config = pds.ctx.config
     await makeBackup(config, openArchive(place, config), {
       passphrase: null,

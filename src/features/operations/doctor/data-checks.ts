@@ -322,6 +322,10 @@ async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
   }
 }
 
+/** Whether a backup may have been made there. Throws if a folder may be there that its user cannot look at. */
+const hasBegun = (destination: string): boolean =>
+  destination.startsWith('s3://') || statSync(destination, { throwIfNoEntry: false }) !== undefined
+
 /** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
   const { intervalSecs, passphrase, workFactor } = config.backup
@@ -332,7 +336,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
       : 'run "holdfast backup", and set backup.interval_secs',
   )
   // Do not create the folder: only a backup creates it.
-  if (!destination.startsWith('s3://') && !existsSync(destination)) return none
+  if (!hasBegun(destination)) return none
   const archive = openArchive(destination, config)
   // Ignore snapshots from the future, named while the clock was wrong: they would count as the newest for years.
   const latest = snapshotName(new Date(now()))
@@ -367,7 +371,7 @@ async function checkPassphrase({ config, now }: Patient): Promise<Finding> {
   const { destination, continuous, passphrase } = config.backup
   if (destination === null || passphrase === null) return ok('backups have no passphrase')
   if (destination === continuous) return ok('backups have the passphrase of the continuous backup')
-  if (!destination.startsWith('s3://') && !existsSync(destination)) return ok('there is no backup yet')
+  if (!hasBegun(destination)) return ok('there is no backup yet')
   const archive = openArchive(destination, config)
   const { own } = await newestSnapshots(archive, config, snapshotName(new Date(now())))
   if (own === undefined) return ok('there is no backup yet')
