@@ -117,6 +117,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/platform/database/migration-files.test.ts',
   'tests/features/waitlist/listed-address.test.ts',
   'tests/platform/database/nodes.test.ts',
+  'tests/platform/database/periodic-statements.test.ts',
   'tests/platform/database/postgres.test.ts',
   'tests/platform/database/reader-database.test.ts',
   'tests/platform/database/rolling-upgrade.test.ts',

@@ -185,7 +185,7 @@ function sessionOf(
     createdAt: now,
     refreshedAt: now,
     expiresAt: now + maxSecs * 1000,
-    idleExpiresAt: now + idleSecs * 1000,
+    idleExpiresAt: now + Math.min(idleSecs, maxSecs) * 1000,
     refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash: null, rotatedAt: null },
     delegation: null,
   }

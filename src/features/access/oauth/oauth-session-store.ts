@@ -208,6 +208,9 @@ export async function deleteOAuthSessionsOf(tx: Tx, did: Did): Promise<number> {
 export const deleteOAuthSessionsBy = (tx: Tx, { id, did }: { id: string; did: Did }): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_session WHERE did = ${did} AND delegation_id = ${id}`)
 
-/** Delete the sessions that have expired at `now`. Returns how many. */
+/**
+ * Delete the sessions that have expired at `now`. None is idle for longer than it lasts, so the index on idle times
+ * finds all of them. Returns how many.
+ */
 export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>
-  tx.run(sql`DELETE FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now}`)
+  tx.run(sql`DELETE FROM oauth_session WHERE idle_expires_at <= ${now}`)

@@ -19,11 +19,14 @@ export const putBlobFault = (writer: Writer, cid: string, fault: BlobFault, now:
 export const forgetBlobFault = (writer: Writer, cid: string): Promise<number> =>
   writer.run(sql`DELETE FROM blob_fault WHERE cid = ${cid}`)
 
-/** Accounts that own blobs of which a scrub found since then that their bytes are missing or damaged. */
+/**
+ * Accounts that own blobs of which a scrub found since then that their bytes are missing or damaged. SQLite reads the
+ * tables of a cross join in their order: it would begin with all blobs, for the order of the accounts.
+ */
 export async function ownersOfFaulty(reader: Reader, since: Millis, limit: number): Promise<Did[]> {
   const rows = await reader.all<{ did: Did }>(sql`
-    SELECT DISTINCT blob.did FROM blob_fault f JOIN blob ON blob.cid = f.cid
-    WHERE f.fault <> 'unowned' AND f.found_at >= ${since} ORDER BY blob.did LIMIT ${limit}`)
+    SELECT DISTINCT blob.did FROM blob_fault f CROSS JOIN blob
+    WHERE blob.cid = f.cid AND f.fault <> 'unowned' AND f.found_at >= ${since} ORDER BY blob.did LIMIT ${limit}`)
   return rows.map(({ did }) => did)
 }
 
