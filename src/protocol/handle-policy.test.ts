@@ -4,6 +4,7 @@ import { checkHandle, servedDomain, type HandlePolicy } from './handle-policy.ts
 const policy: HandlePolicy = {
   serviceDomains: ['pds.test', 'second.example.com'],
   reservedLabels: new Set(['admin', 'about']),
+  ownNames: new Set(['host.pds.test', 'pds.test']),
   blockedWords: ['badword'],
 }
 
@@ -15,6 +16,7 @@ const good: [string, string, 'served' | 'external'][] = [
   ['abc.pds.test', 'abc.pds.test', 'served'],
   ['alice.com', 'alice.com', 'external'],
   ['pds.test', 'pds.test', 'external'],
+  ['host.second.example.com', 'host.second.example.com', 'served'],
   ['alicepds.test', 'alicepds.test', 'external'],
   ['admin.elsewhere.com', 'admin.elsewhere.com', 'external'],
 ]
@@ -40,6 +42,7 @@ const bad: [string, string, string][] = [
   [`${'a'.repeat(64)}.pds.test`, 'InvalidHandle', 'Input/handle must be a valid handle'],
   ['admin.pds.test', 'HandleNotAvailable', 'Reserved handle'],
   ['About.second.example.com', 'HandleNotAvailable', 'Reserved handle'],
+  ['HOST.pds.test', 'HandleNotAvailable', 'Reserved handle'],
 ]
 for (const [text, error, message] of bad) {
   test(`${text.slice(0, 40)} is refused: ${message}`, () => {
@@ -48,7 +51,8 @@ for (const [text, error, message] of bad) {
 }
 
 test('an operator hands out reserved names, but no malformed ones', () => {
-  expect(checkHandle('admin.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: true })
+  for (const name of ['admin.pds.test', 'host.pds.test'])
+    expect(checkHandle(name, policy, { allowReserved: true })).toMatchObject({ ok: true })
   expect(checkHandle('badword.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: true })
   expect(checkHandle('al.pds.test', policy, { allowReserved: true })).toMatchObject({
     ok: false,

@@ -13,6 +13,8 @@ export interface HandlePolicy {
   serviceDomains: readonly string[]
   /** Reserved labels, lower-case. */
   reservedLabels: ReadonlySet<string>
+  /** Names of the server itself, lower-case: as a handle, one would verify as the server. */
+  ownNames: ReadonlySet<string>
   /** Words that no handle may contain, lower-case, letters only. Separators and look-alike digits do not hide them. */
   blockedWords: readonly string[]
 }
@@ -23,7 +25,7 @@ export type HandleOutcome =
 
 const MIN_LABEL_CHARS = 3
 
-/** `allowReserved` lets an operator assign reserved labels and words. */
+/** `allowReserved` lets an operator assign reserved labels and words, and the server's own names. */
 export function checkHandle(text: string, policy: HandlePolicy, { allowReserved = false } = {}): HandleOutcome {
   const refuse = (error: HandleFault, message: string): HandleOutcome => ({ ok: false, error, message })
   const handle = parseHandle(text)
@@ -36,7 +38,8 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   const label = handle.slice(0, -domain.length - 1)
   if (label.includes('.')) return refuse('InvalidHandle', 'Invalid characters in handle')
   if (label.length < MIN_LABEL_CHARS) return refuse('InvalidHandle', 'Handle too short')
-  if (!allowReserved && policy.reservedLabels.has(label)) return refuse('HandleNotAvailable', 'Reserved handle')
+  if (!allowReserved && (policy.reservedLabels.has(label) || policy.ownNames.has(handle)))
+    return refuse('HandleNotAvailable', 'Reserved handle')
   return { ok: true, handle, kind: 'served' }
 }
 

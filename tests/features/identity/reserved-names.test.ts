@@ -1,9 +1,18 @@
 /** Names that nobody may take as a handle, and those who had them before they were reserved. */
 import { beforeAll, expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
-import { begin, forCeremonies, mobile, prepared, sendDid, type PendingWallet } from '../../support/clients/ceremony.ts'
+import {
+  begin,
+  claimCode,
+  forCeremonies,
+  mobile,
+  newWallet,
+  prepared,
+  sendDid,
+  type PendingWallet,
+} from '../../support/clients/ceremony.ts'
 import { bearer, request } from '../../support/clients/http.ts'
-import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
 let holder: TestAccount
@@ -80,4 +89,24 @@ test('the operator may give out any name, and may have a list of their own', asy
   await pds.restart({ reservedHandles: ['special'] })
   expect(await signUp('special.test')).toMatchObject(reserved)
   expect(await signUp('nsid.test')).toMatchObject({ status: 200 })
+})
+
+test('a name of the server itself, or a domain of handles below another, is nobody’s handle', async () => {
+  const names = ['square.test', 'circle.test', 'groups.test']
+  await using own = await startPds({
+    ...forCeremonies,
+    publicUrl: 'https://square.test',
+    formerUrls: ['https://circle.test'],
+    availableUserDomains: ['test', 'groups.test'],
+    reservedHandles: [],
+  })
+  const carol = await createAccount(own, 'carol')
+  for (const handle of names) {
+    const json = { handle, email: 'new@example.com', password: PASSWORD }
+    expect(await xrpc(own, 'com.atproto.server.createAccount', { json })).toMatchObject(reserved)
+    expect(await rename(carol, handle)).toMatchObject(reserved)
+    const begun = await mobile(own, { ...newWallet('dan'), handle: handle as never, code: await claimCode(own) })
+    expect(begun).toMatchObject({ status: 400, body: { error: { code: 'INVALID_HANDLE' } } })
+  }
+  expect((await rename(carol, 'circles.test')).status).toBe(200)
 })

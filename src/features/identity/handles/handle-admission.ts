@@ -2,6 +2,7 @@
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
+import { didWebUrl } from '../../../protocol/did-document.ts'
 import { checkHandle, type HandlePolicy } from '../../../protocol/handle-policy.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { accountAt } from '../accounts/accounts.ts'
@@ -17,10 +18,18 @@ export function handlePolicy({ config }: Pick<Context, 'config'>): HandlePolicy 
   const policy = {
     serviceDomains: config.availableUserDomains,
     reservedLabels: new Set(config.reservedHandles),
+    ownNames: ownNamesOf(config),
     blockedWords: config.blockedHandleWords,
   }
   policies.set(config, policy)
   return policy
+}
+
+/** Hosts of the server, now and before, and the domains of handles: one of these may be under another. */
+function ownNamesOf({ publicUrl, formerUrls, serverDid, availableUserDomains }: Config): ReadonlySet<string> {
+  const urls = [publicUrl, ...formerUrls].map((url) => new URL(url))
+  const hosts = [...urls, didWebUrl(serverDid) ?? []].flat().map(({ hostname }) => hostname)
+  return new Set([...hosts, ...availableUserDomains])
 }
 
 /**
