@@ -60,7 +60,16 @@ test('an operator hands out reserved names, but no malformed ones', () => {
   })
 })
 
-test('the first domain that fits decides', () => {
-  expect(servedDomain('alice.pds.test', ['test', 'pds.test'])).toBe('test')
+test('of a domain and one below it, the one that follows the first label decides', () => {
+  for (const domains of [
+    ['example.com', 'pds.example.com'],
+    ['pds.example.com', 'example.com'],
+  ]) {
+    expect(servedDomain('alice.pds.example.com', domains)).toBe('pds.example.com')
+    expect(servedDomain('alice.example.com', domains)).toBe('example.com')
+    const nested = { ...policy, serviceDomains: domains }
+    expect(checkHandle('alice.pds.example.com', nested)).toMatchObject({ ok: true, kind: 'served' })
+    expect(checkHandle('alice.other.example.com', nested)).toMatchObject({ ok: false, error: 'InvalidHandle' })
+  }
   expect(servedDomain('pds.test', ['pds.test'])).toBeNull()
 })

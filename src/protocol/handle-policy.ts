@@ -43,9 +43,15 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   return { ok: true, handle, kind: 'served' }
 }
 
-/** The first of the server's domains that the name is under; null if there is none. */
+/**
+ * The one of the server's domains that the name is under; null if there is none. Of two, one of which is below the
+ * other, it is the one that follows the first label, whatever their order.
+ */
 export function servedDomain(name: string, serviceDomains: readonly string[]): string | null {
-  return serviceDomains.find((domain) => name.endsWith(`.${domain}`)) ?? null
+  const parent = name.slice(name.indexOf('.') + 1)
+  return serviceDomains.includes(parent)
+    ? parent
+    : (serviceDomains.find((domain) => name.endsWith(`.${domain}`)) ?? null)
 }
 
 /** Digits that look like letters. */
