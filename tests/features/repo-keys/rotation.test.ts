@@ -641,6 +641,8 @@ test('a taken-down account rotates nothing, and one that was taken down meanwhil
       },
       headers: basic('admin', ADMIN_TOKEN),
     })
+  const events = new Subscriber(pds.url)
+  await events.opened
   const held = holdPosts(line)
   const completing = complete(alice, await publishing(alice, staged))
   await held.reached
@@ -651,6 +653,13 @@ test('a taken-down account rotates nothing, and one that was taken down meanwhil
   expect((await takedown(false)).status).toBe(200)
   expect(await verifiedRecords(alice)).toBe(0)
   expect(await namedKey(alice)).toBe(staged)
+  // Another takedown and its end, between which nothing changes.
+  for (const applied of [true, false]) expect((await takedown(applied)).status).toBe(200)
+  const told = await events.until(6)
+  events.close()
+  expect(told.map(({ type }) => type)).toEqual(['#account', '#identity', '#account', '#sync', '#account', '#account'])
+  const head = await request(`${pds.url}/xrpc/com.atproto.sync.getLatestCommit?did=${alice.account.did}`)
+  expect(told[3]!.body).toMatchObject({ did: alice.account.did, rev: head.body.rev })
 })
 
 test('an account that is deactivated meanwhile is announced with its new key when it comes back', async () => {

@@ -45,7 +45,7 @@ import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { bindReservedKey, reservedKeyNamed, takeReservedKey } from '../../identity/reserved-keys/reserved-keys.ts'
 import { isHandleFree } from '../../identity/handles/handles.ts'
 import { keepDidDocument, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
-import { createRepo, openingEvents, requireConfirmedAddress } from '../../data/repo/repo.ts'
+import { createRepo, repoNews, requireConfirmedAddress } from '../../data/repo/repo.ts'
 
 /** Children of one account whose accounts exist: all are listed at once, and are deleted with their parent. */
 const MAX_CHILDREN = 500
@@ -204,7 +204,7 @@ function finish(exchange: Exchange, parent: Did, did: Did, handle: Handle): Prom
     await enterRegistration(tx, registration, now)
     // Unless an operator has activated it, which announced it too.
     if ((await accountStatus(tx, did)) === 'deactivated') {
-      const repoEvents = await openingEvents(ctx, tx, did)
+      const repoEvents = await repoNews.opening(ctx, tx, did)
       await activate(tx, did)
       await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])
     }

@@ -11,6 +11,7 @@ import type { Cid } from '../../../protocol/cid.ts'
 import type { RepoEvent } from '../../../protocol/frames.ts'
 import type { Did, Tid } from '../../../protocol/identifiers.ts'
 import { nextRecordKey, syncEvent } from './commit-writer.ts'
+import { newestCommitEvent } from '../firehose/firehose.ts'
 import { noFreshNodes, readableNodes } from './fresh-nodes.ts'
 import { recordBytes, recordValue, setLargeRecordsAside } from './large-records.ts'
 import { StoredNodes } from './node-store.ts'
@@ -62,6 +63,9 @@ export const recordTotals = { read: recordTotal, within: recordTotalOf, newestWi
 /** What is wrong with a stored repository, in our words and in those of independent code. */
 export const repoChecks = { faults: repoFaults, secondOpinion }
 
+/** What the network is told of a repository, and has not been told yet. */
+export const repoNews = { opening: openingEvents, untoldState }
+
 /** For repairs and copies, which take rows apart. */
 export const rawParts = {
   noFreshNodes,
@@ -102,7 +106,7 @@ export async function repoTotals(
  * The events of a repository to which nothing has been written since it was created: those that `createRepo` returned,
  * for an account that is announced later.
  */
-export async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[]> {
+async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[]> {
   const { repo, blocks } = (await recordProof(ctx, tx, did, 'a/a'))!
   const commit = { cid: repo.head, bytes: repo.commitBlock }
   const archive = carOf(repo.head, blocks)
@@ -110,6 +114,16 @@ export async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<Rep
     { type: 'commit', did, commit: repo.head, rev: repo.rev, since: null, blocks: archive, ops: [], prevData: null },
     syncEvent(did, repo.rev, commit),
   ]
+}
+
+/**
+ * The state of a repository as an event; null if the newest event of it in the log is of that state. While its account
+ * is taken down, the head may be signed again with another key, of which nothing is told until the takedown is lifted.
+ */
+async function untoldState(reader: Reader, did: Did): Promise<RepoEvent | null> {
+  const repo = await repoHead(reader, did)
+  if (repo === null || (await newestCommitEvent(reader, did))?.rev === repo.rev) return null
+  return syncEvent(did, repo.rev, { cid: repo.head, bytes: repo.commitBlock })
 }
 
 /** Delete the repository at once; the `abandoned-repos` sweep deletes its rows. */

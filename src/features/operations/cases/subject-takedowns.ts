@@ -1,11 +1,13 @@
 /** Takedowns of accounts, records and blobs by operators, and their end. */
 import type { Exchange } from '../../../http/endpoint.ts'
+import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
 import { recordUri } from '../../../protocol/identifiers.ts'
 import { setBlobTakedown } from '../../data/blobs/blobs.ts'
-import { setRecordTakedown } from '../../data/repo/repo.ts'
-import { accountOf, takeDown } from '../../identity/accounts/accounts.ts'
+import { sequenceEvents } from '../../data/firehose/firehose.ts'
+import { repoNews, setRecordTakedown } from '../../data/repo/repo.ts'
+import { accountOf, takeDown, type Account } from '../../identity/accounts/accounts.ts'
 import { recordAudit } from '../operators/operators.ts'
 import type { CaseSubject } from './case-subjects.ts'
 
@@ -39,8 +41,9 @@ const takedowns: Readonly<
       action: ref === null ? 'account_restore' : 'account_takedown',
       subject: did,
     })
-    if (await takeDown(exchange.ctx, tx, account, ref))
-      await announceIn(tx, exchange, ref === null ? 'restored' : 'takenDown', did, { actor })
+    if (!(await takeDown(exchange.ctx, tx, account, ref))) return true
+    if (ref === null) await tellState(exchange.ctx, tx, account)
+    await announceIn(tx, exchange, ref === null ? 'restored' : 'takenDown', did, { actor })
     return true
   },
   async record(exchange, tx, { did, item }, { ref, actor }) {
@@ -55,4 +58,10 @@ const takedowns: Readonly<
     await recordAudit(exchange, tx, { actor, action, subject: item, account: did, detail: did })
     return true
   },
+}
+
+/** The account is active again: those who follow it have to know the head on which its next commit builds. */
+async function tellState(ctx: Context, tx: Tx, { did, deactivatedAt }: Account): Promise<void> {
+  const state = deactivatedAt === null ? await repoNews.untoldState(tx, did) : null
+  if (state !== null) await sequenceEvents(ctx, tx, [state])
 }
