@@ -131,7 +131,8 @@ export type EndedAccess = Partial<
     | 'oauthCodes'
     | 'agentRegistrations'
     | 'delegations'
-    | 'transferDeviceTokens',
+    | 'transferDeviceTokens'
+    | 'pushDevices',
     number
   >
 >

@@ -249,6 +249,18 @@ test('registrations end with all sessions, so that the device of an intruder is 
   expect(await drops()).toContain(kept)
 })
 
+test('devices that an operator ends with all credentials are counted, and that is on record', async () => {
+  const { did, accessJwt } = await createAccount(pds, 'dana')
+  await register(asked(), bearer(accessJwt))
+  await pds.lose('session', { did })
+  const revoke = () =>
+    request(`${pds.url}/v1/admin/accounts/${did}/revoke-credentials`, { json: {}, headers: bearer(ADMIN_TOKEN) })
+  expect((await revoke()).body).toMatchObject({ sessionsRevoked: 0, pushDevicesRevoked: 1 })
+  expect((await revoke()).body).toMatchObject({ pushDevicesRevoked: 0 })
+  const audit = await request(`${pds.url}/v1/admin/audit?subject=${did}`, { headers: bearer(ADMIN_TOKEN) })
+  expect(audit.body.events).toMatchObject([{ action: 'credentials_revoked', outcome: 'ok' }])
+})
+
 test('a session that ends while a device is removed removes nothing', async () => {
   using _ = atOneNode(pds, 'the transactions of one node are interrupted')
   const device = asked()

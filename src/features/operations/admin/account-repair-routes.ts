@@ -92,6 +92,7 @@ export const accountRepairRoutes = [
           agentRegistrationsRevoked: ended.agentRegistrations ?? 0,
           delegationsRevoked: ended.delegations ?? 0,
           transferDeviceTokensRevoked: ended.transferDeviceTokens ?? 0,
+          pushDevicesRevoked: ended.pushDevices ?? 0,
         }
         if (Object.values(revoked).some((count) => count > 0)) {
           await recordAudit(call, tx, { ...entry, detail: JSON.stringify(revoked), isDone: true })

@@ -22,14 +22,16 @@ export const notifications: Feature = {
     declareQueueGauges(ctx)
     return () => relayOf(ctx)?.client.close()
   },
-  forgetAccount: removeRegistrationsOf,
+  async forgetAccount(ctx, tx, did) {
+    await removeRegistrationsOf(ctx, tx, did)
+  },
   /**
    * An intruder may have registered a device, or the account has moved to another: it would be told of sign-ins and
    * agents from then on. The holder's devices register again when they sign in.
    */
   async endAccess(ctx, tx, did, why) {
     if (why === 'reset_password' || why === 'revoked' || why === 'transferred')
-      await removeRegistrationsOf(ctx, tx, did)
+      return { pushDevices: await removeRegistrationsOf(ctx, tx, did) }
   },
   async endOperatorDevice(ctx, tx, deviceId) {
     await removeRegistration(ctx, tx, { owner: 'operators', deviceId })

@@ -80,6 +80,9 @@ export async function removeRegistration(ctx: Context, tx: Tx, key: Registration
   return found !== null
 }
 
-/** Remove the registrations of an account, in the caller's transaction. */
-export const removeRegistrationsOf = async (ctx: Context, tx: Tx, did: Did): Promise<void> =>
-  removeAll(ctx, tx, did, await registrationsOf(tx, did))
+/** Remove the registrations of an account, in the caller's transaction. Returns how many. */
+export async function removeRegistrationsOf(ctx: Context, tx: Tx, did: Did): Promise<number> {
+  const registrations = await registrationsOf(tx, did)
+  await removeAll(ctx, tx, did, registrations)
+  return registrations.length
+}
