@@ -113,6 +113,12 @@ test('app passwords do not suffice, and the archive of another account is refuse
   expect(await seen(pds, bob)).toEqual(before)
 })
 
+test('nothing is remembered of files that are not read, of which two may even have one name', async () => {
+  const notes: Files = ['one', 'two'].map((text) => ['notes.txt', Buffer.from(text)])
+  const { status } = await restore(alice.accessJwt, await changed((files) => [...files, ...notes]))
+  expect(status).toBe(200)
+})
+
 type Files = [name: string, content: Uint8Array][]
 const packed = async (files: Files) =>
   (await zipped(files.map(([name, content]) => ({ name, content: [content] })))).bytes

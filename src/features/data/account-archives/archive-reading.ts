@@ -184,9 +184,10 @@ async function entriesOf(
     const most = cid === null ? largest[fileName] : blobBytes
     const name = cid ?? fileName
     if (fileName.length > MAX_NAME_CHARS) throw fault('a file has a name that is too long')
+    // Nothing is read of other files, of which there may be any.
+    if (most === undefined) continue
     if (names.has(name)) throw fault(`it contains ${fileName} twice`)
     names.add(name)
-    if (most === undefined) continue
     if (entry.isEncrypted() || !readableMethods.includes(entry.compressionMethod))
       throw fault(`${fileName} is encrypted, or compressed in an unknown way`)
     if (uncompressedSize > most) throw fault(`${fileName} has more than ${most} bytes`)
