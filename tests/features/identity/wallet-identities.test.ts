@@ -269,3 +269,21 @@ test('an identity without any key of the server lives here all the same', async 
   const record = { repo: tom.did as Did, collection: 'org.example.note', record: { text: 'still here' } }
   expect((await tom.as.call('com.atproto.repo.createRecord', { json: record })).status).toBe(200)
 })
+
+test('a handle that was being added when the server was killed costs the account none of its others', async () => {
+  const gert = await born('gert')
+  const more = bearer(gert.session)
+  const add = (handle: string) =>
+    request(`${pds.url}/v1/handles`, { json: { accountId: gert.did, handle }, headers: more })
+  expect((await add('gert-two.test')).status).toBe(200)
+  await publish(gert, { alsoKnownAs: ['at://gert-three.test'] })
+  await pds.plant('name_claim', { handle: 'gert-three.test', did: gert.did, held_until: pds.clock.now() - 1 })
+  expect(await pds.runSweep('name-claims')).toMatchObject({ reconciled: 1, failed: 0 })
+  for (const handle of [gert.handle, 'gert-two.test', 'gert-three.test'])
+    expect((await xrpc(pds, `com.atproto.identity.resolveHandle?handle=${handle}`)).body.did).toBe(gert.did)
+  // One that it has already is not given once more.
+  await pds.plant('name_claim', { handle: 'gert-three.test', did: gert.did, held_until: pds.clock.now() - 1 })
+  await pds.runSweep('name-claims')
+  expect(await pds.rows('further_handle', { did: gert.did })).toHaveLength(2)
+  expect(await pds.rows('name_claim', { did: gert.did })).toEqual([])
+})

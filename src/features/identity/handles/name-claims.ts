@@ -7,7 +7,7 @@
  *   the next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
  *   rotation keys, the old identity is ended with a tombstone first.
  * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
- *   handle is free again.
+ *   handle is free again. If only a wallet can have published it, the account keeps its other handles.
  * - While an operation of unknown outcome may still arrive at the directory (`submission.ts`), only an attempt that
  *   continues with the same claim is admitted.
  * - An identity that a client made and signed itself is left to its keys, and blocks no other claim.
@@ -30,9 +30,9 @@ import {
   tombstone,
   type LogOperation,
 } from '../../../protocol/plc.ts'
-import { accountAt, accountOf, accountWithEmail, giveHandle } from '../accounts/accounts.ts'
+import { accountAt, accountOf, accountWithEmail, giveFurtherHandle, giveHandle } from '../accounts/accounts.ts'
 import { announceIn, type By } from '../account-events/account-events.ts'
-import { doubtUntil, serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
+import { doubtUntil, identitySigner, serverRotationKey, submitOperation, verdictOf } from '../identity/identity.ts'
 import {
   deleteClaim,
   endAttempt,
@@ -242,6 +242,19 @@ export function giveClaimedHandle(
   })
 }
 
+/** The same, beside the handles that the account has. */
+const addClaimedHandle = (by: By, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>): Promise<boolean> =>
+  by.ctx.db.transaction(async (tx) => {
+    const { handle, did } = held
+    const account = await accountOf(tx, did)
+    if ((await deleteClaim(tx, held)) === 0 || account === null) return false
+    if ((await accountAt(tx, handle)) !== null) return true
+    await giveFurtherHandle(by.ctx, tx, account, handle)
+    await deleteReservation(tx, handle)
+    await announceIn(tx, by, 'handleAdded', did, { handle })
+    return true
+  })
+
 /**
  * Reconcile an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the
  * account if the directory already names it there. Returns false if the account got the handle. Throws
@@ -256,7 +269,9 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
     if (state === null || claimedHandle(state) !== handle) return true
-    return !(await giveClaimedHandle({ ctx }, claim))
+    // Only the wallet can have published it then. The claim does not say whether it was to replace the other handles.
+    const isOfWallet = (await identitySigner(ctx, did, state.rotationKeys)) === null
+    return !(await (isOfWallet ? addClaimedHandle : giveClaimedHandle)({ ctx }, claim))
   } catch (error) {
     await tidyUp(ctx, () => endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() }))
     throw error
