@@ -16,7 +16,8 @@ import { eventFrame } from '../../../src/protocol/frames.ts'
 import type { Did, Handle, Tid } from '../../../src/protocol/identifiers.ts'
 import { nextTid } from '../../../src/protocol/tid.ts'
 import { sequence } from '../../support/clients/events.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { onPostgres } from '../../support/servers/suite.ts'
 import { until } from '../../support/until.ts'
 
@@ -104,6 +105,20 @@ test('what retention deletes leaves the list too, run by run', async () => {
   await sequence(pds, { type: 'account', did: alice, status: 'deleted' })
   expect(await pds.count('repo_seq', { did: alice })).toBe(1)
   expect(await pds.count('repo_seq', { did: bob })).toBe(1000)
+})
+
+test('operators are told how many events the log has, pruned, erased and not listed ones told apart', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 2000 } })
+  const told = async () => {
+    const { body } = await request(`${pds.url}/v1/admin/health`, { headers: bearer(ADMIN_TOKEN) })
+    return body.firehose.retainedEvents
+  }
+  expect(await told()).toBe(0)
+  await fill(pds, 5000)
+  await pds.runSweep('firehose-gc')
+  expect(await told()).toBe(2000)
+  await sequence(pds, { type: 'account', did: alice, status: 'deleted' }, identity(bob))
+  expect(await told()).toBe(await pds.count('repo_seq'))
 })
 
 test('events of another server, whose numbers are among those that are listed, are listed', async () => {

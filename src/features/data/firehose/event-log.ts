@@ -1,5 +1,5 @@
 /** The SQL of the event log. */
-import { lockOn, sql, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { lockOn, sql, sqlRows, type Database, type Reader, type Tx } from '../../../platform/database/database.ts'
 import { decode, decodeFirst } from '../../../protocol/cbor.ts'
 import type { Cid } from '../../../protocol/cid.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -185,8 +185,19 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
   return deleted
 }
 
-export async function countEvents(reader: Reader): Promise<number> {
-  return (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_seq`))!.count
+/**
+ * How many events the log has. SQLite would read all of it to count them, so the list by account is counted there, a
+ * thirtieth of it, and what is not listed yet.
+ */
+export async function countEvents(db: Pick<Database, 'get' | 'cluster'>): Promise<number> {
+  const row = await db.get<{ count: number }>(
+    db.cluster === null
+      ? sql`
+        SELECT (SELECT count(*) FROM repo_seq_run WHERE seq > (SELECT pruned_through FROM repo_seq_past))
+          + (SELECT count(*) FROM repo_seq WHERE seq > (SELECT listed_through FROM repo_seq_past)) AS count`
+      : sql`SELECT count(*) AS count FROM repo_seq`,
+  )
+  return row!.count
 }
 
 /** When an event was logged; null if it is not in the log, or no longer. */
