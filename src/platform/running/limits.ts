@@ -119,6 +119,8 @@ const rules = {
     { windowSecs: DAY_SECS, points: () => 500 },
   ],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
+  // All addresses together: nothing but an operator takes an entry off the list.
+  waitlistTotal: [{ windowSecs: DAY_SECS, points: () => 10_000, ofRest: 0.01 }],
   repoWrite: [
     { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },
     { windowSecs: DAY_SECS, points: (config) => config.rateLimit.writePointsDaily },

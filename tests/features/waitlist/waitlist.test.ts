@@ -121,3 +121,23 @@ test('an operator invites a person who waits, once, or takes the address off the
   expect(events.map(({ action }: { action: string }) => action)).toEqual(['waitlist_removed', 'waitlist_invited'])
   expect(JSON.stringify(events)).not.toContain('example.org')
 })
+
+test('one network adds a hundred entries in a day at most, and leaves room for others', async () => {
+  const config = { waitlist: { enabled: true }, rateLimit: { waitlistPer5min: 0 } }
+  await using open = await startPds(config, { alone: 'each node may let one more through' })
+  const from = (address: string, count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, i) =>
+        request(`${open.url}/waitlist`, {
+          json: { email: `${i}@${address}.example` },
+          headers: { 'x-forwarded-for': address },
+        }),
+      ),
+    )
+  const statuses = (await from('203.0.113.7', 120)).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(100)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(20)
+  expect((await from('198.51.100.9', 1))[0]!.status).toBe(200)
+  open.clock.advance({ days: 1 })
+  expect((await from('203.0.113.7', 1))[0]!.status).toBe(200)
+})

@@ -410,10 +410,11 @@ const AHEAD: LimitName[] = ['oauthConsentCreate', 'oauthConsentAction']
 /**
  * They say nothing while they count, or count neither addresses nor accounts, so they have tests of their own
  * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `accounts/unconfirmed-address.test.ts`,
- * `agents/`, `notifications/`, `security/codes.test.ts`).
+ * `agents/`, `notifications/`, `waitlist/`, `security/codes.test.ts`).
  */
 const QUIET: LimitName[] = [
   'agentIdentityTotal',
+  'waitlistTotal',
   'agentUserCode',
   'transferAcceptTotal',
   'agentToken',

@@ -8,6 +8,7 @@ import { invalidRequest, notFound, Refusal } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
 import type { RequestBody } from '../../../http/body.ts'
 import { readJson } from '../../../http/json-input.ts'
+import { charge } from '../../../http/limiting.ts'
 import { personsLanguage } from '../../../http/page-language.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { parseHandle, wireTime } from '../../../protocol/identifiers.ts'
@@ -63,6 +64,8 @@ export const waitlist: Feature = {
         const handle = handleText === '' ? null : parseHandle(handleText.toLowerCase())
         if (handle === null && handleText !== '')
           throw new Refusal(400, 'InvalidHandle', 'handle is not a valid handle')
+        // For an address that is listed, too: the response must not tell.
+        await charge(call, { name: 'waitlistTotal', key: 'all', from: call.client })
         await ctx.db.transaction((tx) =>
           insertEntry(tx, { email, handle, language: personsLanguage(call), now: ctx.clock.now() }),
         )
