@@ -5,6 +5,7 @@ import { blobUsage } from './blob-store.ts'
 import { faultyBlobsOf, ownersOfFaulty } from './blob-fault-store.ts'
 import { mendBlobs } from './blob-mending.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
+import { expectedBlobs } from './expected-blobs.ts'
 import { referenceFaults } from './reconcile.ts'
 import { allMissing, countReferencedCids, referenceBytes } from './reference-store.ts'
 import {
@@ -41,8 +42,8 @@ export {
 /** What is wrong with the blobs of accounts, and what can be done about it. */
 export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }
 
-/** Which blobs of records an account lacks, and how much references take in the database. */
-export const blobReferences = { allMissing, bytes: referenceBytes }
+/** Which blobs of records an account lacks, how many there are, and how much references take in the database. */
+export const blobReferences = { allMissing, recentCounts: recentBlobCounts, bytes: referenceBytes }
 
 /** Blobs that records in spaces refer to. */
 export const spaceBlobs = {
@@ -62,14 +63,22 @@ export const spaceBlobs = {
   areAlone: isOfSpacesAlone,
 }
 
-/**
- * Counts of blobs to which public records refer, and of those that are stored, without what only spaces refer to; and
- * all stored bytes.
- */
-export async function countBlobs(
-  ctx: Pick<Context, 'db' | 'config'>,
-  did: Did,
-): Promise<{ expected: number; imported: number; bytes: number }> {
+interface BlobCounts {
+  /** Blobs to which public records refer. */
+  expected: number
+  /** Blobs that are stored, without what only spaces refer to. */
+  imported: number
+  /** Of all stored blobs. */
+  bytes: number
+}
+
+export async function countBlobs(ctx: Pick<Context, 'db' | 'config'>, did: Did): Promise<BlobCounts> {
   const { count, bytes } = await blobUsage(ctx, did)
   return { expected: await countReferencedCids(ctx.db, did), imported: count, bytes }
+}
+
+/** The same for those who ask again and again: if many blobs are expected, their number may be a minute old. */
+async function recentBlobCounts(ctx: Context, did: Did): Promise<BlobCounts> {
+  const { count, bytes } = await blobUsage(ctx, did)
+  return { expected: await expectedBlobs(ctx, did), imported: count, bytes }
 }

@@ -14,7 +14,7 @@ import {
   updateOwnQuota,
   type SetQuota,
 } from '../../identity/quotas/quotas.ts'
-import { countBlobs } from '../../data/blobs/blobs.ts'
+import { blobReferences } from '../../data/blobs/blobs.ts'
 import { recordTotals } from '../../data/repo/repo.ts'
 import { actorOf, operator, recordAudit, type Operator } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
@@ -55,7 +55,7 @@ async function viewOfAccount({ ctx }: RouteCall<Operator>, did: Did) {
     quotaOf(ctx, ctx.db, did),
     findOwnQuota(ctx.db, did),
     recordTotals.read(ctx.db, did),
-    countBlobs(ctx, did),
+    blobReferences.recentCounts(ctx, did),
   ])
   return { did, quota, own, used: { records, blobBytes: bytes } }
 }
