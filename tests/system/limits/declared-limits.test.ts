@@ -147,6 +147,7 @@ const chargingThemselves = {
   'features/access/pages/proven-form.ts': 'the form shows it',
   'features/access/account-pages/backup-move-pages.ts': 'the form shows it',
   'features/access/account-pages/import-page.ts': 'the form shows it',
+  'features/identity/waitlist/waitlist.ts': 'of what is refused, nothing is added to the list',
   'features/access/oauth/wallet-consents.ts': 'without a consent, the page is shown all the same',
   'features/access/oauth/wallet-consent-routes.ts': 'a page that waits counts once, however often it asks',
   'features/data/repo/write-routes.ts': 'the bytes of an event are known once it is written',
