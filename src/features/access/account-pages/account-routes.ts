@@ -9,7 +9,7 @@ import { furtherHandlesOf, type Account } from '../../identity/accounts/accounts
 import { usableInvitesOf } from '../../identity/invites/invites.ts'
 import { announceIn, eventsOf } from '../../identity/account-events/account-events.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
-import { blobReferences } from '../../data/blobs/blobs.ts'
+import { blobCounts } from '../../data/blobs/blobs.ts'
 import { recordTotals } from '../../data/repo/repo.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { loginWithPassword } from '../../identity/passwords/passwords.ts'
@@ -143,7 +143,7 @@ async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']
   const [quota, records, { bytes }] = await Promise.all([
     quotaOf(ctx, db, did),
     recordTotals.read(db, did),
-    blobReferences.recentCounts(ctx, did),
+    blobCounts.stored(ctx, did),
   ])
   return { quota, used: { records, blobBytes: bytes } }
 }

@@ -42,8 +42,11 @@ export {
 /** What is wrong with the blobs of accounts, and what can be done about it. */
 export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }
 
-/** Which blobs of records an account lacks, how many there are, and how much references take in the database. */
-export const blobReferences = { allMissing, recentCounts: recentBlobCounts, bytes: referenceBytes }
+/** Which blobs of records an account lacks, and how much references take in the database. */
+export const blobReferences = { allMissing, bytes: referenceBytes }
+
+/** How many blobs an account has and is to have; the same for clients that ask often; and what it has alone. */
+export const blobCounts = { exact: countBlobs, recent: recentBlobCounts, stored: blobUsage }
 
 /** Blobs that records in spaces refer to. */
 export const spaceBlobs = {
@@ -72,7 +75,7 @@ interface BlobCounts {
   bytes: number
 }
 
-export async function countBlobs(ctx: Pick<Context, 'db' | 'config'>, did: Did): Promise<BlobCounts> {
+async function countBlobs(ctx: Pick<Context, 'db' | 'config'>, did: Did): Promise<BlobCounts> {
   const { count, bytes } = await blobUsage(ctx, did)
   return { expected: await countReferencedCids(ctx.db, did), imported: count, bytes }
 }

@@ -5,7 +5,7 @@ import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { mailsOf } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
 import { access, fullAccess } from '../../access/auth/auth.ts'
-import { blobReferences } from '../../data/blobs/blobs.ts'
+import { blobCounts } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
 import { deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
 import { activateAccount, deactivateAccount } from './account-activation.ts'
@@ -20,7 +20,7 @@ export const lifecycleRoutes = [
       const account = await accountOf(ctx.db, did)
       const repo = await repoTotals(ctx, did)
       if (!account || !repo) throw accountNotFound()
-      const blobs = await blobReferences.recentCounts(ctx, did)
+      const blobs = await blobCounts.recent(ctx, did)
       return {
         activated: statusOf(account) === 'active',
         validDid: await isDidFit(ctx, did),

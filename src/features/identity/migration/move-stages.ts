@@ -19,7 +19,7 @@ import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
-import { blobReferences, countBlobs, takeBlob } from '../../data/blobs/blobs.ts'
+import { blobCounts, blobReferences, takeBlob } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
 import { repoHead } from '../../data/repo/repo.ts'
 import { importFetchedRepo } from '../../data/sync/sync.ts'
@@ -120,7 +120,7 @@ async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveS
 const lost = ({ blobsLost }: Move, cid: string): Partial<MoveState> => ({ blobsAfter: cid, blobsLost: blobsLost + 1 })
 
 async function withoutMissing(ctx: Context, did: Did): Promise<Partial<MoveState>> {
-  const { expected, imported } = await countBlobs(ctx, did)
+  const { expected, imported } = await blobCounts.exact(ctx, did)
   return { stage: 'preferences', blobsLost: Math.max(0, expected - imported) }
 }
 
@@ -201,7 +201,7 @@ async function catchUp(job: Job): Promise<Partial<MoveState>> {
   if (host?.hasSession !== true) return {}
   try {
     if (!(await hasSameTree(ctx, did, host))) await fetchRepository(ctx, did, host)
-    const { expected, imported } = await countBlobs(ctx, did)
+    const { expected, imported } = await blobCounts.exact(ctx, did)
     return expected - imported > blobsLost ? { blobsLost: await fetchLateBlobs(job, host) } : {}
   } catch (error) {
     if (!isDamaged(error) && !(error instanceof OldHostAway) && !(error instanceof OldSessionEnded)) throw error
@@ -240,7 +240,7 @@ async function fetchLateBlobs({ ctx, move: { did }, pause }: Job, host: OldHost)
         if (!isDamaged(error)) throw error
       })
     }
-  const { expected, imported } = await countBlobs(ctx, did)
+  const { expected, imported } = await blobCounts.exact(ctx, did)
   return Math.max(0, expected - imported)
 }
 

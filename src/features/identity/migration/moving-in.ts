@@ -23,7 +23,7 @@ import { loginWithPassword } from '../passwords/passwords.ts'
 import { passFactor } from '../../access/factors/factors.ts'
 import { verifyServiceToken } from '../../access/service-auth/service-auth.ts'
 import { importArchive } from '../../data/account-archives/account-archives.ts'
-import { blobReferences } from '../../data/blobs/blobs.ts'
+import { blobCounts } from '../../data/blobs/blobs.ts'
 import { repoTotals } from '../../data/repo/repo.ts'
 import { importRepo } from '../../data/sync/sync.ts'
 import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.ts'
@@ -243,7 +243,7 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
   const needs = needsOf(move)
   const change = needs === 'signature' ? await changeOf(ctx, did, wishOf(move)) : null
   const totals = await repoTotals(ctx, did)
-  const { expected, imported } = await blobReferences.recentCounts(ctx, did)
+  const { expected, imported } = await blobCounts.recent(ctx, did)
   return {
     did,
     handle: account.handle,

@@ -14,7 +14,7 @@ import {
   updateOwnQuota,
   type SetQuota,
 } from '../../identity/quotas/quotas.ts'
-import { blobReferences } from '../../data/blobs/blobs.ts'
+import { blobCounts } from '../../data/blobs/blobs.ts'
 import { recordTotals } from '../../data/repo/repo.ts'
 import { actorOf, operator, recordAudit, type Operator } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
@@ -55,7 +55,7 @@ async function viewOfAccount({ ctx }: RouteCall<Operator>, did: Did) {
     quotaOf(ctx, ctx.db, did),
     findOwnQuota(ctx.db, did),
     recordTotals.read(ctx.db, did),
-    blobReferences.recentCounts(ctx, did),
+    blobCounts.stored(ctx, did),
   ])
   return { did, quota, own, used: { records, blobBytes: bytes } }
 }
