@@ -343,7 +343,8 @@ export class PostgresServer {
   #forgetSnapshot(transaction: Transaction): void {
     this.#current.delete(transaction)
     const { snapshot } = transaction
-    if (![...this.sessions].some((session) => session.transaction?.snapshot === snapshot)) snapshot?.db.close()
+    if (snapshot === null) return
+    if (![...this.sessions].some((session) => session.transaction?.snapshot === snapshot)) snapshot.db.close()
   }
 
   #over(transaction: Transaction): void {
