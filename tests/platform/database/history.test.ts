@@ -144,6 +144,8 @@ test.each(Object.keys(reads))(
           const [one] = given.nodes
           await standby.promote()
           expect(await thrownBy(reads[kind]!(one))).toThrow(DatabaseUnavailable)
+          // A comparison that takes longer than a read waits ends the node a moment later.
+          await until(() => one.ended.aborted)
           expect(one.ended.reason).toBeInstanceOf(HistoryLost)
           const db = new SQL(standby.url(NAME), { max: 1 })
           await until(async () => (await db`SELECT lost FROM database_history`)[0].lost !== null)
