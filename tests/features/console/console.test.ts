@@ -192,6 +192,35 @@ test('nothing is done without a reason, whatever the browser lets through', asyn
   expect(await zoe.call('com.atproto.server.getSession')).toMatchObject({ status: 200, body: { active: true } })
 })
 
+test('a form about a record or a blob that names none acts on no account', async () => {
+  const browser = await signedIn(mona)
+  const yara = await createAccount(pds, 'yara')
+  const isActive = async () =>
+    (await request(`${pds.url}/xrpc/com.atproto.sync.getRepoStatus?did=${yara.did}`)).body.active
+  for (const subject of ['', ' ', '\u00a0']) {
+    const { status, body } = await browser.act('takedown', { did: yara.did, subject })
+    expect([status, await isActive()]).toEqual([400, true])
+    expect(body).toContain('AT URI of the record, or CID of the blob')
+  }
+  expect((await browser.act('takedown', { did: yara.did })).status).toBe(200)
+  expect((await browser.act('restore', { did: yara.did, subject: ' ' })).status).toBe(400)
+  expect(await isActive()).toBe(false)
+})
+
+test('a quota that is no number changes none', async () => {
+  const browser = await signedIn(olivia)
+  const path = `${pds.url}/v1/admin/accounts/${alice.did}/quota`
+  const own = async () => (await request(path, { headers: bearer(ADMIN_TOKEN) })).body.own
+  expect((await browser.act('quota', { did: alice.did, records: '500', blobBytes: '' })).status).toBe(200)
+  for (const given of ['10k', '2 000', '1e999', '-1', '1.5']) {
+    const { status, body } = await browser.act('quota', { did: alice.did, records: given, blobBytes: '7' })
+    expect([given, status, await own()]).toEqual([given, 400, { records: 500, blobBytes: null }])
+    expect(body).toContain('0 is no limit')
+  }
+  expect((await browser.act('quota', { did: alice.did, records: 'default' })).status).toBe(200)
+  expect(await own()).toEqual({ records: null, blobBytes: null })
+})
+
 test('a page permits no more than the interface does', async () => {
   const browser = await signedIn(mona)
   for (const [act, fields] of [

@@ -4,6 +4,8 @@ import type { Wording } from '../../../http/html.ts'
 export interface ConsoleAct {
   path(form: URLSearchParams): string
   json(form: URLSearchParams): object
+  /** What is wrong with the form, if the endpoint would take it for something else; null if nothing is. */
+  faultOf?(form: URLSearchParams): Wording | null
   /** The form has a field of its own that says why, such as a note, which the endpoint refuses if it is empty. */
   hasOwnReason?: true
   /** Said once it is done. */

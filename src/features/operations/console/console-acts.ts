@@ -2,6 +2,7 @@
 import type { ConsoleAct } from './console-act.ts'
 import { caseActs } from './console-case-acts.ts'
 import { consoleTexts as texts } from './console-texts.ts'
+import { peopleTexts } from './people-texts.ts'
 import type { Wording } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 
@@ -17,7 +18,7 @@ const method = (nsid: string) => () => `/xrpc/com.atproto.${nsid}`
 const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? ''
 const nothing = () => ({})
 
-/** The fields `subject` and `did` say what it is about: an account, `at://…`, or the CID of a blob. */
+/** `subject` is `at://…` or the CID of a blob; a form without that field is about the account that `did` names. */
 const subjectOf = (form: URLSearchParams) => {
   const subject = text(form, 'subject')
   if (subject === '') return { $type: 'com.atproto.admin.defs#repoRef', did: did(form) }
@@ -28,6 +29,8 @@ const subjectOf = (form: URLSearchParams) => {
 const statusAct = (applied: boolean, done: Wording): ConsoleAct => ({
   path: method('admin.updateSubjectStatus'),
   json: (form) => ({ subject: subjectOf(form), takedown: { applied } }),
+  // A field without a visible character must not stand for the whole account.
+  faultOf: (form) => (form.has('subject') && text(form, 'subject') === '' ? peopleTexts.subject : null),
   done,
 })
 
@@ -36,6 +39,8 @@ const quotaOf = (form: URLSearchParams, name: string): object => {
   const given = text(form, name)
   return given === '' ? {} : { [name]: given === 'default' ? null : Number(given) }
 }
+/** JSON has null for what is no number, which would take the quota back. */
+const isQuota = (given: string): boolean => /^(\d{1,15}|default)?$/.test(given)
 
 export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   ...caseActs,
@@ -102,6 +107,8 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   quota: {
     path: ofAccount('quota'),
     json: (form) => ({ ...quotaOf(form, 'records'), ...quotaOf(form, 'blobBytes') }),
+    faultOf: (form) =>
+      ['records', 'blobBytes'].every((name) => isQuota(text(form, name))) ? null : peopleTexts.quotaHint,
     done: texts.quotaSet,
   },
   mail: {

@@ -77,6 +77,8 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const reason = plainReason(form.get('reason') ?? '') ?? undefined
   if (reason === undefined && !act.hasOwnReason) return told(desk, back, texts.reasonNeeded, null, 400)
   const [password, passkey] = [form.get('password'), passkeyAnswer(form)]
+  const formFault = act.faultOf?.(form) ?? null
+  if (formFault !== null) return told(desk, back, formFault, null, 400)
   let token = desk.token
   if (password !== null || passkey !== null) {
     const fault = await faultOf(async () => {
