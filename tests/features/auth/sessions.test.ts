@@ -1,11 +1,12 @@
 import { AtpAgent } from '@atproto/api'
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { bearer } from '../../support/clients/http.ts'
 import { startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 import { atOneNode } from '../../support/turns.ts'
+import { until } from '../../support/until.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false } } })
 const alice = setUp(() => createAccount(pds, 'alice'))
@@ -87,6 +88,49 @@ test('five failures block an identifier for a minute, however fast they come, an
 
   other.clock.advance({ secs: 61 })
   expect((await guess(PASSWORD)).status).toBe(200)
+})
+
+describe('while failures from elsewhere block an identifier', () => {
+  const HOME = '203.0.113.7'
+  const HOME_LATER = '203.0.113.200'
+  const STRANGER = '198.51.100.1'
+  const OTHER_STRANGER = '192.0.2.1'
+  const guess = (password: string, address: string, identifier: string) =>
+    xrpc(pds, 'com.atproto.server.createSession', {
+      json: { identifier, password },
+      headers: { 'x-forwarded-for': address },
+    })
+  let names = 0
+  /** An account that was signed in to from `HOME`, and whose handle `STRANGER` has blocked. */
+  const blockedAccount = async () => {
+    const { did, handle } = await createAccount(pds, `blocked${++names}`)
+    expect((await guess(PASSWORD, HOME, handle)).status).toBe(200)
+    await until(async () => (await pds.count('known_place', { did })) === 2)
+    for (let i = 0; i < 5; i++) expect((await guess('wrong', STRANGER, handle)).status).toBe(401)
+    return handle
+  }
+
+  test('the holder signs in from a network from which the account was opened before, and nobody else does', async () => {
+    const handle = await blockedAccount()
+    for (const address of [STRANGER, OTHER_STRANGER]) expect((await guess(PASSWORD, address, handle)).status).toBe(429)
+    expect((await guess(PASSWORD, HOME_LATER, handle)).status).toBe(200)
+    expect((await guess(PASSWORD, OTHER_STRANGER, handle)).status).toBe(429)
+  })
+
+  test('a wrong password does not tell whether the account is used in a network', async () => {
+    const handle = await blockedAccount()
+    const [known, unknown] = [await guess('wrong', HOME, handle), await guess('wrong', OTHER_STRANGER, handle)]
+    expect(known).toMatchObject({ status: 429, body: { error: 'RateLimitExceeded' } })
+    expect([unknown.status, unknown.body]).toEqual([known.status, known.body])
+  })
+
+  test('five failures from the known network block it too', async () => {
+    const handle = await blockedAccount()
+    await Promise.all(Array.from({ length: 12 }, () => guess('wrong', HOME, handle)))
+    expect((await guess(PASSWORD, HOME, handle)).status).toBe(429)
+    pds.clock.advance({ secs: 61 })
+    expect((await guess(PASSWORD, HOME, handle)).status).toBe(200)
+  })
 })
 
 test('many right passwords at once all log in', async () => {

@@ -7,6 +7,7 @@ import { startCluster } from '../../support/servers/cluster.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
 import { useCluster } from '../../support/cluster-world.ts'
+import { until } from '../../support/until.ts'
 
 let names = 0
 const { cluster } = useCluster(3, { rateLimit: { enabled: false } })
@@ -42,6 +43,25 @@ test('the right password at all nodes at once signs everybody in, and clears the
   expect((await signIn(account, 0, PASSWORD)).status).toBe(200)
   const answers = await Promise.all(Array.from({ length: 18 }, (_, i) => signIn(account, i, PASSWORD)))
   expect(count(answers, 200)).toBe(18)
+})
+
+test('failures from elsewhere at all nodes keep the holder out at none, and failures from here at all of them', async () => {
+  const account = await newAccount()
+  const from = (address: string, node: number, password: string) =>
+    xrpc(cluster.nodes[node % 3]!, 'com.atproto.server.createSession', {
+      json: { identifier: account.handle, password },
+      headers: { 'x-forwarded-for': address },
+    })
+  const [home, stranger] = ['203.0.113.7', '198.51.100.1']
+  expect((await from(home, 0, PASSWORD)).status).toBe(200)
+  await until(async () => (await cluster.nodes[0]!.count('known_place', { did: account.did })) === 2)
+  for (let i = 0; i < 5; i++) expect((await from(stranger, i, 'wrong')).status).toBe(401)
+  for (let i = 0; i < 3; i++) expect((await from(stranger, i, PASSWORD)).status).toBe(429)
+  for (let i = 0; i < 3; i++) expect((await from(home, i, PASSWORD)).status).toBe(200)
+
+  cluster.clock.advance({ secs: 61 })
+  for (let i = 0; i < 5; i++) expect((await from(home, i, 'wrong')).status).toBe(401)
+  for (let i = 0; i < 3; i++) expect((await from(home, i, PASSWORD)).status).toBe(429)
 })
 
 describe('a limit of 30 requests', () => {

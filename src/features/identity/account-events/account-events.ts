@@ -34,7 +34,7 @@ import { noticeTexts as texts } from './notice-texts.ts'
 
 export { changedElsewhere, changedWords, undoWords } from './identity-change-words.ts'
 export { EVENT_KEPT_DAYS, type StoredEvent } from './account-event-store.ts'
-export { insertPlace as rememberPlace } from './known-place-store.ts'
+export { insertPlace as rememberPlace, isKnownNetwork } from './known-place-store.ts'
 
 interface AccountEvent {
   /** The log message, at level `info`. */

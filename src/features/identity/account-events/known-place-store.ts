@@ -11,6 +11,10 @@ export const isKnownPlace = async (reader: Reader, did: Did, { openedWith, opene
     sql`SELECT 1 FROM known_place WHERE did = ${did} AND program = ${openedWith ?? ''} AND network = ${openedFrom ?? ''}`,
   )) !== null
 
+/** Returns whether the account was signed in to from a network before, with whatever program. */
+export const isKnownNetwork = async (reader: Reader, did: Did, network: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM known_place WHERE did = ${did} AND network = ${network} LIMIT 1`)) !== null
+
 /** Returns 0 if the place is already known. */
 export const insertPlace = (writer: Writer, did: Did, { openedAt, openedWith, openedFrom }: Origin): Promise<number> =>
   writer.run(sql`

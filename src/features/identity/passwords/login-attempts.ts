@@ -10,10 +10,22 @@ const MAX_IDENTIFIERS = 100_000
 /** The attempts with one identifier. */
 export interface Attempts {
   readonly nameHash: string
-  /** Times of failures on the monotonic clock, in milliseconds. */
-  failedAt: number[]
+  failures: Failure[]
   running: number
   waiting: (() => void)[]
+}
+
+interface Failure {
+  /** On the monotonic clock, in milliseconds. */
+  at: number
+  /** Of the caller; empty if unknown. */
+  network: string
+}
+
+/** Why an attempt is refused before the password is compared. */
+export interface Blocked {
+  /** Whether some of the failures came from other networks than the caller's. */
+  byOthers: boolean
 }
 
 /**
@@ -36,13 +48,13 @@ export class LoginAttempts {
     return this.#attempts.size
   }
 
-  /** Returns null if too many have failed, else the value to pass to `leave`. */
-  async enter(identifier: string): Promise<Attempts | null> {
+  /** Returns the value to pass to `leave`, unless too many have failed. */
+  async enter(identifier: string, network: string): Promise<Attempts | Blocked> {
     const attempts = this.#of(hashOf(identifier))
     for (;;) {
       const failures = this.#failures(attempts)
-      if (failures >= MAX_FAILURES) return null
-      if (failures + attempts.running < MAX_FAILURES) break
+      if (failures.length >= MAX_FAILURES) return { byOthers: failures.some((failure) => failure.network !== network) }
+      if (failures.length + attempts.running < MAX_FAILURES) break
       await new Promise<void>((resolve) => attempts.waiting.push(resolve))
     }
     attempts.running++
@@ -50,21 +62,21 @@ export class LoginAttempts {
   }
 
   /** `failed` is null if no password was compared. */
-  leave(attempts: Attempts, failed: boolean | null): void {
+  leave(attempts: Attempts, failed: boolean | null, network: string): void {
     attempts.running--
     if (failed === true) {
-      attempts.failedAt.push(this.clock.monotonic())
+      attempts.failures.push({ at: this.clock.monotonic(), network })
       // The window begins now, however long the attempt took.
       this.#attempts.set(attempts.nameHash, attempts)
     }
-    if (failed === false) attempts.failedAt = []
+    if (failed === false) attempts.failures = []
     for (const resume of attempts.waiting.splice(0)) resume()
   }
 
-  #failures(attempts: Attempts): number {
+  #failures(attempts: Attempts): readonly Failure[] {
     const since = this.clock.monotonic() - WINDOW_MILLIS
-    attempts.failedAt = attempts.failedAt.filter((at) => at > since)
-    return attempts.failedAt.length
+    attempts.failures = attempts.failures.filter(({ at }) => at > since)
+    return attempts.failures
   }
 
   #of(nameHash: string): Attempts {
@@ -75,7 +87,7 @@ export class LoginAttempts {
     }
     const known = this.#attempts.use(nameHash)
     if (known !== undefined) return known
-    const attempts: Attempts = { nameHash, failedAt: [], running: 0, waiting: [] }
+    const attempts: Attempts = { nameHash, failures: [], running: 0, waiting: [] }
     this.#attempts.set(nameHash, attempts)
     return attempts
   }

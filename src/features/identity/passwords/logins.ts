@@ -5,8 +5,10 @@ import type { Revalidate } from '../../../http/revalidation.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { networkOf } from '../../../protocol/ip-address.ts'
+import { isKnownNetwork } from '../account-events/account-events.ts'
 import { accountNamed, type Account } from '../accounts/accounts.ts'
-import { LoginAttempts, MAX_FAILURES } from './login-attempts.ts'
+import { LoginAttempts, MAX_FAILURES, type Blocked } from './login-attempts.ts'
 import { findPasswordHash, replacePasswordHash } from './password-store.ts'
 import { hashPassword, isForeignHash, verifyPassword } from './password-hashing.ts'
 import { enterShared, type SharedAttempt } from './shared-attempts.ts'
@@ -28,42 +30,84 @@ interface Attempting {
 type LoginFault = 'wrong' | 'blocked'
 type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
 
+/** Checks the password of an account, or does the same work for null. Returns null for a wrong password. */
+type Attempt<T> = (account: Account | null) => Promise<T | null>
+
 /**
  * Let `attempt` check the password. It receives the account with that handle, DID or email address, or null if there is
- * none, and returns null for a wrong password; it must do the same work in both cases. A success clears the failures.
+ * none. A success clears the failures.
  */
 export async function attemptLogin<T>(
   exchange: Exchange,
   identifier: string,
-  attempt: (account: Account | null) => Promise<T | null>,
+  attempt: Attempt<T>,
   { isSignedIn = false }: Attempting = {},
 ): Promise<LoginOutcome<T>> {
   const { ctx } = exchange
   const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
   // In capitals, so no identifier that a stranger enters has this count.
   const counted = isSignedIn ? `SIGNED IN ${name}` : name
-  const attempts = loginAttempts(ctx)
-  const blocked = (): LoginOutcome<T> => {
+  let account: Account | null = null
+  const tried = await attemptCounted(exchange, counted, async () => {
+    account = await accountNamed(ctx.db, name)
+    return attempt(account)
+  })
+  if ('byOthers' in tried) {
+    const value = tried.byOthers && !isSignedIn ? await attemptWhileBlocked(exchange, name, attempt) : null
+    if (value !== null) return { ok: true, value }
     noteFailedSignIn(exchange, 'too many failures', null)
     return { ok: false, fault: 'blocked' }
   }
-  const entered = await attempts.enter(counted)
-  if (!entered) return blocked()
+  if (tried.value !== null) return { ok: true, value: tried.value }
+  noteFailedSignIn(exchange, account === null ? 'no such account' : 'wrong password', account)
+  return { ok: false, fault: 'wrong' }
+}
+
+/**
+ * Lets the holder in whom failures from other networks keep out: the right password opens the account from each network
+ * from which it was opened before. Each network has a count of its own here, so only guesses from a known network gain
+ * anything. A wrong password is refused in the same way, and after the same work, as any attempt from an unknown
+ * network: otherwise people could learn whether an account is used in their own network. Returns null if refused.
+ */
+async function attemptWhileBlocked<T>(exchange: Exchange, name: string, attempt: Attempt<T>): Promise<T | null> {
+  const { db } = exchange.ctx
+  const network = callerNetwork(exchange)
+  const tried = await attemptCounted(exchange, `WHILE BLOCKED, FROM ${network} ${name}`, async () => {
+    const account = await accountNamed(db, name)
+    const isKnown = account !== null && network !== '' && (await isKnownNetwork(db, account.did, network))
+    return attempt(isKnown ? account : null)
+  })
+  return 'value' in tried ? tried.value : null
+}
+
+/** Empty if unknown. */
+const callerNetwork = ({ ip }: Exchange): string => networkOf(ip) ?? ''
+
+/** Let one more attempt with a name run, unless too many have failed, on whichever node. */
+async function attemptCounted<T>(
+  exchange: Exchange,
+  name: string,
+  attempt: () => Promise<T | null>,
+): Promise<{ value: T | null } | Blocked> {
+  const { ctx } = exchange
+  const network = callerNetwork(exchange)
+  const attempts = loginAttempts(ctx)
+  const entered = await attempts.enter(name, network)
+  if ('byOthers' in entered) return entered
   let failed: boolean | null = null
   let shared: SharedAttempt | null = null
   try {
     if (ctx.db.cluster !== null) {
-      shared = await enterShared(ctx, entered.nameHash, MAX_FAILURES)
-      if (shared === null) return blocked()
+      const { nameHash } = entered
+      const enteredAll = await enterShared(ctx, { nameHash, network }, MAX_FAILURES)
+      if ('byOthers' in enteredAll) return enteredAll
+      shared = enteredAll
     }
-    const account = await accountNamed(ctx.db, name)
-    const value = await attempt(account)
+    const value = await attempt()
     failed = value === null
-    if (value !== null) return { ok: true, value }
-    noteFailedSignIn(exchange, account === null ? 'no such account' : 'wrong password', account)
-    return { ok: false, fault: 'wrong' }
+    return { value }
   } finally {
-    attempts.leave(entered, failed)
+    attempts.leave(entered, failed, network)
     await shared?.leave(failed)
   }
 }

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
 import { lockOn } from '../../../platform/database/database.ts'
+import type { Blocked } from './login-attempts.ts'
 import { clearFailures, countAttempts, deleteAttempt, insertAttempt, markFailed } from './sign-in-attempt-store.ts'
 
 /** Until this node looks again whether an attempt of another has ended. */
@@ -16,21 +17,21 @@ export interface SharedAttempt {
   leave(failed: boolean | null): Promise<unknown>
 }
 
-/** Returns null if too many have failed. */
+/** As `LoginAttempts.enter`. */
 export async function enterShared(
   { db, clock }: Context,
-  nameHash: string,
+  { nameHash, network }: { nameHash: string; network: string },
   maxFailures: number,
-): Promise<SharedAttempt | null> {
-  const attempt = { id: randomUUID(), nameHash }
+): Promise<SharedAttempt | Blocked> {
+  const attempt = { id: randomUUID(), nameHash, network }
   for (;;) {
-    const { running, failed } = await db.transactionOn(lockOn('sign-in', nameHash), async (tx) => {
+    const { running, failed, failedHere } = await db.transactionOn(lockOn('sign-in', nameHash), async (tx) => {
       const now = clock.now()
-      const counted = await countAttempts(tx, nameHash, now)
+      const counted = await countAttempts(tx, attempt, now)
       if (counted.failed + counted.running < maxFailures) await insertAttempt(tx, attempt, now)
       return counted
     })
-    if (failed >= maxFailures) return null
+    if (failed >= maxFailures) return { byOthers: failedHere < failed }
     if (failed + running < maxFailures) break
     await pause(LOOK_MILLIS)
   }
