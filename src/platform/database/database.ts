@@ -218,6 +218,11 @@ export interface Cluster {
    */
   readonly clockError: Millis
   /**
+   * By how many milliseconds the time that this node goes by is ahead of the clock of the database; behind if negative.
+   * Without it, all nodes have the same time, whatever their clocks say.
+   */
+  readonly aheadOfDatabase: Millis
+  /**
    * Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database.
    * `isAlone`: the server has locked the database, so that all nodes before it are gone.
    */

@@ -66,8 +66,9 @@ export class PostgresCluster implements Cluster {
   readonly #notifications = new BatchLoop(() => this.#send())
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
-  /** By how much the clock of this machine is ahead of PostgreSQL's, and by how much it was wrong when compared. */
-  #clockAhead = 0
+  /** By how much the clock of this machine was ahead of PostgreSQL's when that answered last; null before. */
+  #clockAhead: { millis: number; at: Reading } | null = null
+  /** By how much it was wrong when it was last compared with those of others. */
   #clockError = 0
   #comparedAt: Reading = { wall: 0, monotonic: 0 }
   #heartbeat: Timer | null = null
@@ -175,21 +176,33 @@ export class PostgresCluster implements Cluster {
     return this.#clockError === 0 ? 0 : errorSince(this.#clockError, this.#comparedAt, this.#readingNow())
   }
 
+  get aheadOfDatabase(): Millis {
+    if (this.#clockAhead === null) return 0
+    const { millis, at } = this.#clockAhead
+    return errorSince(millis, at, this.#readingNow()) - this.clockError
+  }
+
   #readingNow(): Reading {
     return { wall: this.hooks.now(), monotonic: performance.now() }
   }
 
   /** Learns the time of PostgreSQL, for the first heartbeat. */
   async #readClock(): Promise<void> {
-    const askedAt = this.hooks.now()
+    const asked = this.#readingNow()
     const answer = await this.#ask((session) => session.get<{ at: Millis }>(sql`SELECT ${nowMillis} AS at`))
-    this.#clockAhead = aheadBy({ at: answer!.at, askedAt, answeredAt: this.hooks.now() })
+    this.#noteClock(answer!, asked)
+  }
+
+  /** PostgreSQL has told its time. */
+  #noteClock({ at }: { at: Millis }, asked: Reading): void {
+    this.#clockAhead = { millis: aheadBy({ at, askedAt: asked.wall, answeredAt: this.hooks.now() }), at: asked }
   }
 
   /** Asks for the clocks of the others only if PostgreSQL's is another. */
   async #compareClocks(read: Reading): Promise<void> {
-    const others = isRight(this.#clockAhead, this.#clockError) ? [] : await this.#otherClocks()
-    this.#clockError = clockError(this.#clockAhead, others, this.#clockError)
+    const { millis } = this.#clockAhead!
+    const others = isRight(millis, this.#clockError) ? [] : await this.#otherClocks()
+    this.#clockError = clockError(millis, others, this.#clockError)
     this.#comparedAt = read
   }
 
@@ -230,7 +243,7 @@ export class PostgresCluster implements Cluster {
     const asked = this.#ask((session) =>
       session.get<Beat>(sql`
         INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id, clock_ahead, beats)
-        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId}, ${this.#clockAhead}, 1)
+        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId}, ${this.#clockAhead!.millis}, 1)
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, clock_ahead = excluded.clock_ahead,
           beats = node.beats + CASE WHEN node.beats >= ${before.beats} THEN 1 ELSE 0 END
         RETURNING beats, heartbeat_at AS at, (SELECT generation FROM database_history) AS generation,
@@ -240,7 +253,7 @@ export class PostgresCluster implements Cluster {
     const beat = await asked.finally(() => (this.#silentLooks = 0))
     this.history.isSilent = false
     this.history.beaten(beat!, before)
-    this.#clockAhead = aheadBy({ at: beat!.at, askedAt: read.wall, answeredAt: this.hooks.now() })
+    this.#noteClock(beat!, read)
     await this.#compareClocks(read)
   }
 

@@ -1,10 +1,13 @@
 /** A node whose clock is wrong by hours: it goes by the time of the others, and harms nobody. */
 import { expect, test } from 'bun:test'
 import { alerts } from '../../../src/features/operations/alerts/alert-table.ts'
+import { PROOF_MEMORY_SECS } from '../../../src/protocol/dpop.ts'
 import { tidMicros } from '../../../src/protocol/tid.ts'
 import type { Tid } from '../../../src/protocol/identifiers.ts'
 import { createAccount, holder, PASSWORD, xrpc } from '../../support/clients/account.ts'
+import { OAuthClient } from '../../support/clients/oauth-client.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
+import type { TestPds } from '../../support/servers/server.ts'
 import { useCluster } from '../../support/cluster-world.ts'
 import { startCluster } from '../../support/servers/cluster.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -92,4 +95,46 @@ test('where the clock of the database is the wrong one, the nodes go by their ow
   await using shifted = await startCluster(0)
   const nodes = [await shifted.add({}, { aheadSecs: AHEAD_SECS }), await shifted.add({}, { aheadSecs: AHEAD_SECS })]
   for (const node of nodes) expect(Math.abs(secsAhead(node) - AHEAD_SECS)).toBeLessThan(AGREEING_SECS)
+})
+
+test('a nonce of one node is one of all, however their clocks differ, and whenever they were set', async () => {
+  await using differing = await startCluster(0, { rateLimit: { enabled: false } })
+  const first = await differing.add({}, { aheadSecs: AHEAD_SECS })
+  // Alone with the database it goes by its own clock, until somebody sets that.
+  const early = new OAuthClient(first)
+  expect((await early.push()).status).toBe(201)
+  first.clock.jump({ secs: -AHEAD_SECS })
+  const fast = await differing.add({}, { aheadSecs: AGREEING_SECS - 10 })
+  const slow = await differing.add({}, { aheadSecs: 10 - AGREEING_SECS })
+  const { publicUrl } = early
+  for (const [one, other] of [
+    [first, fast],
+    [fast, first],
+    [first, slow],
+    [slow, first],
+    [fast, slow],
+    [slow, fast],
+  ] as const) {
+    const issued = await new OAuthClient({ ...one, publicUrl }).postOnce('/oauth/par', {}, { rawProof: null })
+    const app = new OAuthClient({ url: other.url, clock: first.clock, publicUrl })
+    app.nonce = issued.headers.get('dpop-nonce')!
+    await until(async () => Math.abs(one.ctx.clock.now() - first.clock.now()) < AHEAD_SECS * 500)
+    expect((await app.postOnce('/oauth/par', app.authentication())).body.error).not.toBe('use_dpop_nonce')
+  }
+})
+
+test('a proof that the nodes have forgotten is accepted by none, however their clocks differ', async () => {
+  await using differing = await startCluster(1, { rateLimit: { enabled: false } })
+  const [right] = differing.nodes as [TestPds]
+  const fast = await differing.add({}, { aheadSecs: AGREEING_SECS - 10 })
+  const app = new OAuthClient({ url: fast.url, clock: right.clock, publicUrl: right.url })
+  // The clock of the app is ahead, too.
+  const misstep = { proof: { iat: app.nowSecs + 60 } }
+  expect((await app.push({}, misstep)).status).toBe(201)
+  differing.clock.advance({ secs: PROOF_MEMORY_SECS })
+  expect(await right.count('used_proof')).toBe(1)
+  await right.lose('used_proof')
+  const replay = new OAuthClient(right)
+  const answer = await replay.postOnce('/oauth/par', replay.authentication(), { rawProof: app.lastProof })
+  expect(answer.body.error).toBe('use_dpop_nonce')
 })

@@ -2,8 +2,7 @@
 import type { Exchange } from '../../../http/endpoint.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import { askedUrl } from '../../../platform/configuration/service-names.ts'
-import type { Clock } from '../../../platform/running/clock.ts'
-import { perContext } from '../../../platform/context.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import { resumed } from '../../../platform/running/request-scope.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
 import { acceptedCounters, checkDpop, dpopNonce, nonceCounter } from '../../../protocol/dpop.ts'
@@ -14,21 +13,15 @@ import { SharedProofs } from './shared-proofs.ts'
 /**
  * The nonces that are accepted at the moment. They are computed from a secret and the time, and cached until they
  * change, once a minute.
- *
- * The time is the wall clock at startup plus the monotonic time since then. If the wall clock is set back later,
- * expired nonces do not become valid again. Otherwise proofs that the memory has already forgotten could be replayed.
  */
 class Nonces {
-  readonly #origin: Millis
   #counter = 0
   #accepted: readonly string[] = []
 
   constructor(
     readonly secret: Uint8Array,
-    readonly clock: Clock,
-  ) {
-    this.#origin = clock.now() - clock.monotonic()
-  }
+    readonly now: () => Millis,
+  ) {}
 
   /** The nonce to issue. */
   get next(): string {
@@ -38,7 +31,7 @@ class Nonces {
   accepts = (nonce: string): boolean => this.#now().includes(nonce)
 
   #now(): readonly string[] {
-    const now = this.#origin + this.clock.monotonic()
+    const now = this.now()
     const counter = nonceCounter(now)
     if (counter !== this.#counter) {
       this.#counter = counter
@@ -48,9 +41,23 @@ class Nonces {
   }
 }
 
+/**
+ * Returns the time of nonces: the wall clock at startup plus the monotonic time since then. If the wall clock is set
+ * back later, expired nonces do not become valid again. Otherwise proofs that the memory has already forgotten could be
+ * replayed.
+ *
+ * On a cluster it is the time of the database, by which used proofs are forgotten: a nonce is valid at all nodes for
+ * the same time, however their clocks differ and whenever they are set.
+ */
+function timeOfNonces({ db: { cluster }, clock }: Pick<Context, 'db' | 'clock'>): () => Millis {
+  if (cluster !== null) return () => clock.now() - cluster.aheadOfDatabase
+  const origin = clock.now() - clock.monotonic()
+  return () => origin + clock.monotonic()
+}
+
 export const proofState = perContext(async ({ db, vault, clock }) => ({
   // The secret is stored, so that nonces stay valid across a restart.
-  nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), clock),
+  nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), timeOfNonces({ db, clock })),
   memory: new ProofMemory(clock.monotonic()),
   shared: db.cluster && new SharedProofs(db.cluster),
 }))
