@@ -240,6 +240,7 @@ export interface Tables {
   wallet_consent_event: { action: string; detail: string }
   wallet_session: { token_hash: string; did: string; by_password: number; expires_at: number; opened_at: number }
   web_document: { did: string; document: string; hosted_since: number | null }
+  used_proof: { used_at: number }
 }
 
 export type Table = keyof Tables
