@@ -1,6 +1,7 @@
 /** The tables that tests look into, with the columns that they name. What the tables are for is in `migrations/`. */
 export interface Tables {
   integrity_finding: { did: string; fault: string; found_at: number; seen_at: number }
+  blob_fault: { cid: string; fault: string; found_at: number }
   signup_place: { network: string; at: number }
   account: {
     did: string

@@ -434,7 +434,7 @@ export const declared = {
   blobScrub: section({
     autoHeal: field(boolean, {
       default: true,
-      doc: 'Replace a damaged blob file with a verified copy from the mirror.',
+      doc: 'Replace a damaged blob file with a verified copy from the mirror: in a scrub, and when it is read.',
     }),
     intervalSecs: field(seconds({ min: 1 }), {
       default: 21_600,

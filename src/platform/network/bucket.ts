@@ -201,15 +201,18 @@ export class Bucket {
   }
 
   /**
-   * Returns the content of an object, or null if there is no such object. Ending the iteration early ends the transfer.
-   * Throws `BucketRefusal` if the store refuses.
+   * Returns the content of an object, or null if there is no such object. Ending the iteration early ends the transfer,
+   * as `stopping` does. Throws `BucketRefusal` if the store refuses.
    */
-  async get(key: string): Promise<AsyncIterable<Uint8Array> | null> {
+  async get(key: string, stopping?: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
     try {
-      const { body } = await this.ask((store, signal) => {
-        const whole = AbortSignal.any([signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)])
-        return store.send({ method: 'GET', key }, whole)
-      })
+      const { body } = await this.ask(
+        (store, signal) => {
+          const ends = [signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS), ...(stopping ? [stopping] : [])]
+          return store.send({ method: 'GET', key }, AbortSignal.any(ends))
+        },
+        { signal: stopping },
+      )
       return body ?? noBytes()
     } catch (error) {
       return nullIfAbsent(error)

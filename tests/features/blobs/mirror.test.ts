@@ -1,9 +1,10 @@
-/** The mirror, the restore at boot and the scrub, against a real S3 server on a wire that fails. */
+/** The mirror, the scrub, and files that are fetched from the mirror, against a real S3 server on a wire that fails. */
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
@@ -22,6 +23,7 @@ const keyOf = (cid: string) => `blobs/${cid}`
 const onDisk = (cid: string) => existsSync(pathOf(cid)) && new Uint8Array(readFileSync(pathOf(cid)))
 const mirror = () => pds.runSweep('blob-mirror')
 const scrub = () => pds.runSweep('blob-scrub')
+const faults = () => pds.rows('blob_fault')
 const forget = (cid: string) => pds.lose('blob', { cid })
 let records = 0
 const publish = async (bytes: Uint8Array): Promise<Blob> => {
@@ -216,17 +218,27 @@ test('what an upload left behind goes after an hour', async () => {
 test('without healing, and without a mirror, damage is only told of', async () => {
   const { ref } = await publish(randomBytes(106))
   await mirror()
+  const rotten = randomBytes(106)
   for (const changes of [{ blobScrub: { autoHeal: false } }, { blobMirror: { ...bucket.mirror, bucket: null } }]) {
     await pds.restart(changes)
-    rmSync(pathOf(ref.$link), { force: true })
+    writeFileSync(pathOf(ref.$link), rotten)
     expect(await scrub()).toMatchObject({ healed: 0, flagged: 1 })
-    expect(onDisk(ref.$link)).toBe(false)
+    expect(onDisk(ref.$link)).toEqual(rotten)
   }
+  await pds.stop()
+  rmSync(pathOf(ref.$link))
   await pds.restart()
-  expect(onDisk(ref.$link)).not.toBe(false)
+  await until(() => onDisk(ref.$link) !== false)
 })
 
-test('a start brings back missing and cut files before the port opens, and goes on without what it cannot have', async () => {
+/** Stop, lose files, and start while the mirror is as it is. */
+async function startWithout(...cids: string[]): Promise<void> {
+  await pds.stop()
+  for (const cid of cids) rmSync(pathOf(cid))
+  await pds.restart()
+}
+
+test('after a start, missing and cut files are fetched from the mirror, and what it lacks or has damaged is not', async () => {
   const contents = [1, 2, 3].map(() => randomBytes(3000))
   const [missing, cut, lost] = (await Promise.all(contents.map(publish))).map((blob) => blob.ref.$link) as [
     string,
@@ -235,24 +247,81 @@ test('a start brings back missing and cut files before the port opens, and goes 
   ]
   await mirror()
   await pds.stop()
-  rmSync(pathOf(missing))
   truncateSync(pathOf(cut), 5)
-  rmSync(pathOf(lost))
   await bucket.write(keyOf(lost), randomBytes(3000))
-  await pds.restart()
-  expect(await alice.sees(missing)).toEqual(SERVED)
-  expect(await alice.sees(cut)).toEqual(SERVED)
+  await startWithout(missing, lost)
+  await until(() => onDisk(missing) !== false && (onDisk(cut) as Uint8Array).length === 3000)
+  expect([missing, cut].map(onDisk)).toEqual(contents.slice(0, 2))
   expect(await alice.sees(lost)).toMatchObject({ status: 503 })
   expect(onDisk(lost)).toBe(false)
   await forget(lost)
+})
 
-  await pds.stop()
-  rmSync(pathOf(missing))
+test('the port opens before anything is fetched, and what is read is fetched first, once for all readers', async () => {
+  const cids: string[] = []
+  for (let i = 0; i < 6; i++) cids.push((await publish(randomBytes(3000))).ref.$link)
+  await mirror()
+  // The pass goes by the CIDs, and waits for the first ones.
+  const [read, ...others] = cids.toSorted().toReversed() as [string, ...string[]]
+  const held: (() => void)[] = []
+  bucket.intercept = (request, response, key) => {
+    if (request.method !== 'GET' || !others.some((cid) => key.endsWith(cid))) return false
+    held.push(() => bucket.pass(request, response))
+    return true
+  }
+  await startWithout(...cids)
+  await until(() => held.length === 4)
+  const before = bucket.requests.length
+  expect(await Promise.all([1, 2, 3].map(() => alice.sees(read)))).toEqual([SERVED, SERVED, SERVED])
+  expect(bucket.requests.slice(before)).toEqual([`GET /copies/${keyOf(read)}`])
+  expect(cids.map(onDisk).filter((bytes) => bytes !== false)).toHaveLength(1)
+  bucket.intercept = null
+  for (const pass of held) pass()
+  await until(() => cids.every((cid) => onDisk(cid) !== false))
+})
+
+test('a file that is lost or damaged while the server runs is replaced when it is read', async () => {
+  const contents = [1, 2, 3].map(() => randomBytes(300_000))
+  const cids = (await Promise.all(contents.map(publish))).map((blob) => blob.ref.$link)
+  const [lost, damaged, told] = cids as [string, string, string]
+  await mirror()
+  rmSync(pathOf(lost))
+  rmSync(pathOf(told))
+  const rotten = contents[1]!.slice()
+  rotten[0]! ^= 1
+  writeFileSync(pathOf(damaged), rotten)
   bucket.fault = 'down'
-  await pds.restart()
-  expect(await alice.sees(missing)).toMatchObject({ status: 503 })
-  expect(await alice.sees(cut)).toEqual(SERVED)
-  bucket.fault = null
   await scrub()
-  expect(await alice.sees(missing)).toEqual(SERVED)
+  expect((await faults()).map(({ fault }) => fault).toSorted()).toEqual(['damaged', 'missing', 'missing'])
+  bucket.fault = null
+  for (const cid of cids) expect(await alice.sees(cid)).toEqual(SERVED)
+  expect(cids.map(onDisk)).toEqual(contents)
+  expect(await faults()).toEqual([])
+})
+
+test('a mirror that does not respond at the start is asked again', async () => {
+  const cids: string[] = []
+  for (let i = 0; i < 3; i++) cids.push((await publish(randomBytes(3000))).ref.$link)
+  await mirror()
+  bucket.fault = 'down'
+  await startWithout(...cids)
+  for (const cid of cids) expect(await alice.sees(cid)).toMatchObject({ status: 503 })
+  bucket.fault = null
+  await until(() => cids.every((cid) => onDisk(cid) !== false))
+  for (const cid of cids) expect(await alice.sees(cid)).toEqual(SERVED)
+})
+
+test('without healing, a damaged file stays as it is, and a missing one is fetched', async () => {
+  const contents = [1, 2].map(() => randomBytes(3000))
+  const [lost, damaged] = (await Promise.all(contents.map(publish))).map((blob) => blob.ref.$link) as [string, string]
+  await mirror()
+  await pds.restart({ blobScrub: { autoHeal: false } })
+  rmSync(pathOf(lost))
+  const rotten = contents[1]!.slice()
+  rotten[0]! ^= 1
+  writeFileSync(pathOf(damaged), rotten)
+  expect(await alice.sees(lost)).toEqual(SERVED)
+  expect(await alice.sees(damaged)).toMatchObject({ status: 503 })
+  await pds.restart()
+  expect(await alice.sees(damaged)).toEqual(SERVED)
 })

@@ -11,7 +11,7 @@ import { ZipWriter } from '../../../platform/files/zip-writer.ts'
 import { csvRow, BYTE_ORDER_MARK } from '../../../protocol/csv.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
-import { blobStorage, type StoredBlob } from '../blobs/blobs.ts'
+import { blobBytes, type StoredBlob } from '../blobs/blobs.ts'
 import { CollectedFiles, jsonText, NoRoomForArchive, type Contents } from './archive-contents.ts'
 import { ARCHIVE_FORMAT, ARCHIVE_VERSION, archiveNames } from './archive-names.ts'
 
@@ -78,7 +78,7 @@ export async function requireRoom(folder: string, bytes: number): Promise<void> 
 
 /** Throws `NoRoomForArchive` if there is no room to receive the largest blob from a bucket. */
 export async function requireRoomToReceive(ctx: Context, { blobs }: Contents): Promise<void> {
-  if (!blobStorage(ctx).isShared) return
+  if (!blobBytes.storage(ctx).isShared) return
   let largest = 0
   for (const batch of blobs.batches()) for (const { size } of batch) largest = Math.max(largest, size)
   if (largest > 0) await requireRoom(ctx.config.dataDir, largest)
@@ -89,8 +89,8 @@ export async function requireRoomToReceive(ctx: Context, { blobs }: Contents): P
  * only with the last bytes, so what comes from there is received before any of it is sent.
  */
 async function bytesOf(ctx: Context, blob: StoredBlob, gone: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
-  const storage = blobStorage(ctx)
-  const body = await storage.open(blob, { gone: () => gone })
+  const storage = blobBytes.storage(ctx)
+  const body = await blobBytes.open(ctx, blob, { gone: () => gone })
   if (body === null) return null
   const stream = new Response(body as ConstructorParameters<typeof Response>[0]).body!
   return storage.isShared ? received(ctx, blob, stream) : stream

@@ -12,6 +12,7 @@ import { requireVisibleRepo, type Viewer } from '../../access/auth/auth.ts'
 import type { BlobBody, StoredBlob } from './blob-storage.ts'
 import { findReadable, type ReadableBlob } from './blob-store.ts'
 import { byteRangeOf, type ByteRange } from './byte-range.ts'
+import { openStored } from './missing-files.ts'
 import { blobStorage } from './open-storage.ts'
 import { isReferredInSpace } from './space-reference-store.ts'
 
@@ -41,7 +42,7 @@ const LOST = 'The stored bytes of this blob are missing or damaged'
  * down, and if no record refers to it yet and the caller is neither its owner nor the operator, or if only records in
  * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine, those of spaces included.
  * Refuses with `UpstreamFailure` if the bucket has lost or damaged the blob, and with `ServiceUnavailable` if the
- * folder has.
+ * folder has and the mirror does not have it either, or not in time.
  */
 export async function downloadBlob(
   exchange: Exchange,
@@ -139,7 +140,7 @@ async function openBlob(
   afterWait: (() => Promise<void>) | undefined,
 ): Promise<BlobBody | null> {
   const storage = blobStorage(ctx)
-  if (!storage.isShared) return storage.open(blob, { range })
+  if (!storage.isShared) return openStored(ctx, blob, { range })
   const place = await downloading(ctx).enter(request, afterWait)
   const cut = new AbortController()
   let body: BlobBody | null = null

@@ -11,6 +11,9 @@ export async function faultyBlobs(reader: Reader): Promise<Map<string, BlobFault
   return new Map(rows.map(({ cid, fault }) => [cid, fault]))
 }
 
+export const isFaulty = async (reader: Reader, cid: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 AS one FROM blob_fault WHERE cid = ${cid}`)) !== null
+
 export const putBlobFault = (writer: Writer, cid: string, fault: BlobFault, now: Millis): Promise<number> =>
   writer.run(sql`
     INSERT INTO blob_fault (cid, fault, found_at) VALUES (${cid}, ${fault}, ${now})

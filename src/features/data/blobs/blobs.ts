@@ -6,6 +6,8 @@ import { faultyBlobsOf, ownersOfFaulty } from './blob-fault-store.ts'
 import { mendBlobs } from './blob-mending.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
 import { expectedBlobs } from './expected-blobs.ts'
+import { openStored } from './missing-files.ts'
+import { blobStorage } from './open-storage.ts'
 import { referenceFaults } from './reconcile.ts'
 import { allMissing, countReferencedCids, referenceBytes } from './reference-store.ts'
 import {
@@ -26,7 +28,7 @@ export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
 export { endQuarantine, findQuarantine, listQuarantines, QUARANTINE, quarantineBlob } from './blob-quarantine.ts'
 export { downloadBlob } from './blob-download.ts'
 export { takeBlob } from './blob-upload.ts'
-export { blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
+export { openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'
 export {
@@ -38,6 +40,9 @@ export {
   setBlobTakedown,
   storedBlobs,
 } from './blob-store.ts'
+
+/** Where the bytes of blobs are. `open` fetches a missing file from the mirror. */
+export const blobBytes = { storage: blobStorage, open: openStored }
 
 /** What is wrong with the blobs of accounts, and what can be done about it. */
 export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }

@@ -119,7 +119,13 @@ async function scrubBlob(pass: Pass, blob: StoredBlob): Promise<void> {
     const content = await blobStorage(ctx).digest(cid, pace)
     if (content?.cid === cid && content.size === size) return await note(pass, cid, null)
     if (!(await hasOwner(ctx.db, cid))) return
-    if (await heal(ctx, blob)) {
+    const isHealed = await heal(ctx, blob).catch((error: unknown) => {
+      stopping.throwIfAborted()
+      report.errors++
+      ctx.log.error('blob not restored', { cid, error })
+      return false
+    })
+    if (isHealed) {
       report.healed++
       await note(pass, cid, null)
       ctx.log.warn('blob file replaced by the copy in the mirror', { cid })

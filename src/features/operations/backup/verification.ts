@@ -14,7 +14,7 @@ import { misfits } from '../../../platform/database/catalog.ts'
 import { explainDatabase } from '../../../platform/database/database-words.ts'
 import { explain } from '../../../platform/files/system-faults.ts'
 import { BucketUnavailable } from '../../../platform/network/bucket-faults.ts'
-import { blobStorage, hasBlobs, storedBlobs, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
+import { blobBytes, hasBlobs, storedBlobs, type BlobStorage, type StoredBlob } from '../../data/blobs/blobs.ts'
 import { repoChecks, repoHead, repoHeads } from '../../data/repo/repo.ts'
 import { spaceFaults } from '../../data/spaces/spaces.ts'
 
@@ -62,7 +62,7 @@ const dataRemedy = ({ db }: Context): string =>
   `Keep a copy of the damaged database elsewhere. "holdfast repair" shows what can be rebuilt of a repository. If that is not enough, restore a backup with "holdfast restore"${db.dialect.name === 'sqlite' ? '' : ", or one of PostgreSQL's own"}.`
 
 function blobRemedy(ctx: Context): string {
-  if (blobStorage(ctx).isShared)
+  if (blobBytes.storage(ctx).isShared)
     return 'Bring the objects back from older versions that the bucket keeps, or from a copy of it.'
   if (ctx.config.blobMirror.bucket !== null)
     return 'Start the server, and run "holdfast sweep blob-scrub-full": it fetches missing and damaged blobs from the mirror.'
@@ -126,7 +126,7 @@ async function faultsInSpaces(ctx: Context, did: Did): Promise<string[]> {
 
 /** Check that every blob row has a file with the right bytes. Returns how many blobs there are. */
 async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame): Promise<number> {
-  const storage = blobStorage(ctx)
+  const storage = blobBytes.storage(ctx)
   const isGone = lost.size === 0 && (await hasBlobs(ctx.db)) && !(await storage.isThere())
   if (isGone) blame(`blobs: the database lists some, but ${storage.place} is ${storage.isShared ? 'empty' : 'missing'}`)
   let count = 0

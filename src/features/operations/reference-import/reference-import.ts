@@ -14,7 +14,7 @@ import { inPages } from '../../../platform/database/database.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { keepFormerIssuer, REFRESH_TTL_SECS } from '../../access/sessions/sessions.ts'
 import { keepBrowser } from '../../access/pages/pages.ts'
-import { blobStorage } from '../../data/blobs/blobs.ts'
+import { blobBytes } from '../../data/blobs/blobs.ts'
 import { headSeq, keepEvents, raisePruned, raiseSeq } from '../../data/firehose/firehose.ts'
 import { wrapAccountKey } from '../../identity/account-keys/account-keys.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
@@ -81,7 +81,7 @@ export interface Moved {
  * any error.
  */
 export async function importReference(ctx: Context, moving: Moving): Promise<Moved> {
-  await blobStorage(ctx).prepare({ mustReach: true })
+  await blobBytes.storage(ctx).prepare({ mustReach: true })
   const move = await begin(ctx, moving)
   const moved = await bringAccounts(ctx, moving)
   moved.missingAccounts += await reportGone(ctx, moving)

@@ -1,0 +1,150 @@
+/**
+ * Files that the folder lacks are fetched from the mirror: a machine that takes over has all rows and few files.
+ *
+ * The server does not wait for them. `startFetching` looks through all rows. A file that is read meanwhile, or found to
+ * be damaged when it is read later, is fetched at once.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { concurrently } from '../../../base/concurrently.ts'
+import { NoPlace, Places } from '../../../base/places.ts'
+import { SingleFlight } from '../../../base/single-flight.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
+import { clientHere } from '../../../platform/running/request-scope.ts'
+import { forgetBlobFault, isFaulty } from './blob-fault-store.ts'
+import { blobMirror, restoreFromMirror, type Restoration } from './blob-mirror.ts'
+import type { BlobBody, OpenOptions, StoredBlob } from './blob-storage.ts'
+import { storedBlobs } from './blob-store.ts'
+import { blobFolder, blobStorage } from './open-storage.ts'
+
+const PAGE_ROWS = 1000
+const TRANSFERS_AT_ONCE = 4
+const BLOBS_PER_PROGRESS_LINE = 1000
+/** After this many failures in a row the mirror counts as down, and the pass ends. */
+const MAX_FAILURES_IN_A_ROW = 8
+/** Between a pass in which something failed and the next one: twice as long each time. */
+const SHORTEST_PAUSE_MILLIS = 5000
+const LONGEST_PAUSE_MILLIS = 600_000
+/** Blobs that the mirror does not have, of which later passes say no more. */
+const MAX_LOST = 10_000
+
+/** Files that readers have fetched at the same time. */
+const readerPlaces = { size: 16, ofNetwork: 8, maxWaiting: 512, waitMillis: 10_000 }
+/** How long a reader waits for a file. It arrives nonetheless. */
+const READER_MILLIS = 10_000
+/** How long nothing is fetched for readers if the mirror is out of reach, and a file that it does not have. */
+const REST_MILLIS = 10_000
+const MAX_RESTING = 10_000
+
+const fetches = perContext(() => ({
+  underWay: new SingleFlight<string, Restoration>(),
+  places: new Places(readerPlaces),
+  /** Until when nothing is fetched for readers, and until when these files are not, on the monotonic clock. */
+  restsUntil: -Infinity,
+  resting: new BoundedCache<number>(MAX_RESTING),
+  stopping: new AbortController(),
+}))
+
+/** Opens a blob, if need be after its file was fetched. */
+export async function openStored(ctx: Context, blob: StoredBlob, options: OpenOptions): Promise<BlobBody | null> {
+  const body = await blobStorage(ctx).open(blob, options)
+  return body === null && (await isFetched(ctx, blob)) ? blobStorage(ctx).open(blob, options) : body
+}
+
+/** A file that is damaged, but whole, is replaced only if `blob_scrub.auto_heal` says so. */
+async function isFetched(ctx: Context, blob: StoredBlob): Promise<boolean> {
+  if (blobMirror(ctx) === null) return false
+  // A reader thread has none, and leaves the request to the main thread.
+  const { background } = ctx
+  const { restsUntil, resting } = fetches(ctx)
+  if (Math.max(restsUntil, resting.get(blob.cid) ?? -Infinity) > ctx.clock.monotonic()) return false
+  const isWhole = (await blobFolder(ctx).sizeOf(blob.cid)) === blob.size
+  if (isWhole && !ctx.config.blobScrub.autoHeal) return false
+  const fetched = Promise.withResolvers<boolean>()
+  background.run('fetch of a blob', async () => fetched.resolve(await fetchForReader(ctx, blob)))
+  const late = setTimeout(() => fetched.resolve(false), READER_MILLIS)
+  return fetched.promise.finally(() => clearTimeout(late))
+}
+
+async function fetchForReader(ctx: Context, blob: StoredBlob): Promise<boolean> {
+  const held = fetches(ctx)
+  const { cid } = blob
+  try {
+    const outcome = await held.places.run(clientHere(), () => fetchFile(ctx, blob))
+    if (outcome === 'restored') ctx.log.info('blob restored from the mirror', { cid })
+    else held.resting.set(cid, ctx.clock.monotonic() + REST_MILLIS)
+    return outcome === 'restored'
+  } catch (error) {
+    if (error instanceof NoPlace || held.stopping.signal.aborted) return false
+    held.restsUntil = ctx.clock.monotonic() + REST_MILLIS
+    ctx.log.warn('blob not restored', { cid, error })
+    return false
+  }
+}
+
+/** Only called if there is a mirror. */
+const fetchFile = (ctx: Context, blob: StoredBlob): Promise<Restoration> =>
+  fetches(ctx).underWay.run(blob.cid, async () => {
+    const outcome = await restoreFromMirror(ctx, blobMirror(ctx)!, blob, fetches(ctx).stopping.signal)
+    if (outcome === 'restored' && (await isFaulty(ctx.db, blob.cid))) await forgetBlobFault(ctx.db, blob.cid)
+    return outcome
+  })
+
+/** Begins to fetch what is missing or truncated. Returns a function that ends that. */
+export function startFetching(ctx: Context): () => Promise<void> {
+  const { stopping } = fetches(ctx)
+  const fetching = fetchMissing(ctx, stopping.signal)
+  return () => {
+    stopping.abort()
+    return fetching
+  }
+}
+
+/** Makes passes until all is there that the mirror has. */
+async function fetchMissing(ctx: Context, stopping: AbortSignal): Promise<void> {
+  const lost = new Set<string>()
+  for (let millis = SHORTEST_PAUSE_MILLIS; !stopping.aborted; millis = Math.min(2 * millis, LONGEST_PAUSE_MILLIS)) {
+    const isDone = await pass(ctx, lost, stopping).catch((error: unknown) => {
+      ctx.log.error('missing blobs not looked for', { error })
+      return false
+    })
+    if (isDone) return
+    await pause(millis, undefined, { signal: stopping }).catch(() => undefined)
+  }
+}
+
+/** Returns whether nothing is missing any more that the mirror has. */
+async function pass(ctx: Context, lost: Set<string>, stopping: AbortSignal): Promise<boolean> {
+  const tally = { missing: 0, restored: 0 }
+  let failures = 0
+  let failuresInARow = 0
+  await concurrently(missingBlobs(ctx), TRANSFERS_AT_ONCE, async (blob) => {
+    const { cid } = blob
+    if (stopping.aborted || failuresInARow >= MAX_FAILURES_IN_A_ROW || lost.has(cid)) return
+    if (++tally.missing % BLOBS_PER_PROGRESS_LINE === 0) ctx.log.info('restoring blobs from the mirror', tally)
+    try {
+      const outcome = await fetchFile(ctx, blob)
+      failuresInARow = 0
+      if (outcome === 'restored') tally.restored++
+      else if (outcome !== 'unowned') {
+        if (lost.size < MAX_LOST) lost.add(cid)
+        ctx.log.error('blob not restored', { cid, outcome })
+      }
+    } catch (error) {
+      if (stopping.aborted) return
+      failures++
+      ctx.log.error('blob not restored', { cid, error })
+      if (++failuresInARow === MAX_FAILURES_IN_A_ROW)
+        ctx.log.error('the mirror does not respond; missing blobs are fetched later')
+    }
+  })
+  if (tally.missing > 0) ctx.log.info('blobs restored from the mirror', tally)
+  return failures === 0
+}
+
+async function* missingBlobs(ctx: Context): AsyncGenerator<StoredBlob> {
+  for await (const page of storedBlobs(ctx.db, PAGE_ROWS)) {
+    const sizes = await Promise.all(page.map(({ cid }) => blobFolder(ctx).sizeOf(cid)))
+    yield* page.filter(({ size }, i) => sizes[i] !== size)
+  }
+}
