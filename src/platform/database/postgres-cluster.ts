@@ -37,6 +37,8 @@ const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: id
 const autocommitSettings = { statement_timeout: 5000 }
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
+/** Heartbeats that are answered while a node waits for its own notification, which takes milliseconds. */
+const MAX_UNHEARD_BEATS = 3
 /** Nodes that join take turns. */
 const JOIN_LOCK = 0x6a_6f_69_6e
 const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
@@ -64,6 +66,11 @@ export class PostgresCluster implements Cluster {
   readonly #due = new Set<string>()
   readonly #ends = new Set<() => Promise<void>>()
   readonly #notifications = new BatchLoop(() => this.#send())
+  /** Ends listening for the notifications of this node to itself. */
+  #stopHearing: (() => void) | null = null
+  /** When the last of these was sent, and how many heartbeats were answered since; null once it has arrived. */
+  #soundedAt = performance.now()
+  #beatsUnheard: number | null = null
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
   /** By how much the clock of this machine was ahead of PostgreSQL's when that answered last; null before. */
@@ -151,6 +158,7 @@ export class PostgresCluster implements Cluster {
     await this.#readClock()
     await this.#ask((session) => this.#register(session))
     this.hooks.onJoin()
+    this.#stopHearing = this.listen(this.#ownChannel, () => (this.#beatsUnheard = null))
     this.#heartbeat = outsideRequests(() =>
       setInterval(() => void this.#beat().catch(() => undefined), heartbeatMillis),
     )
@@ -254,7 +262,27 @@ export class PostgresCluster implements Cluster {
     this.history.isSilent = false
     this.history.beaten(beat!, before)
     this.#noteClock(beat!, read)
+    this.#checkHearing()
     await this.#compareClocks(read)
+  }
+
+  get #ownChannel(): string {
+    return `node ${this.node.id}`
+  }
+
+  /**
+   * A connection that only receives may be dead without a sign, as when a firewall between has restarted. So this node
+   * sends itself a notification from time to time, and listens on another connection if it does not hear it.
+   */
+  #checkHearing(): void {
+    if (this.#beatsUnheard !== null && ++this.#beatsUnheard > MAX_UNHEARD_BEATS) {
+      this.#beatsUnheard = null
+      this.#listener.renewUnlessAnswered(0)
+    }
+    if (performance.now() - this.#soundedAt < this.hooks.waits.hearingMillis) return
+    this.#soundedAt = performance.now()
+    this.#beatsUnheard ??= 0
+    this.notify({ afterCommit: (act) => act() }, this.#ownChannel)
   }
 
   /**
@@ -411,6 +439,7 @@ export class PostgresCluster implements Cluster {
     if (this.#isClosed) return
     const { closeMillis } = this.hooks.waits
     this.#isClosed = true
+    this.#stopHearing?.()
     await ended(Promise.all([...this.#ends].map((end) => end())), closeMillis)
     if (this.#heartbeat !== null && this.#pulse !== null) {
       clearInterval(this.#heartbeat)

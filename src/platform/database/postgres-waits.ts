@@ -11,6 +11,8 @@ const standard = {
   heartbeatMillis: 3000,
   /** Between looks whether the heartbeat is still unanswered. */
   pulseMillis: 1000,
+  /** Between notifications of a node to itself. */
+  hearingMillis: 30_000,
   /** A node gives up a connection of the cluster that has not answered for this long. */
   silenceMillis: 8000,
   /** PostgreSQL ends the session of a node that has been silent for this long, which is more than `silenceMillis`. */

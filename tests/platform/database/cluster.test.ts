@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, afterEach, expect, test } from 'bun:te
 import { SQL } from 'bun'
 import { LeaseLost, sql, type Cluster, type Database, type Lease } from '../../../src/platform/database/database.ts'
 import { openPostgres } from '../../../src/platform/database/postgres.ts'
+import { startDatabaseLine } from '../../support/faults/database-line.ts'
 import { testDatabase, type TestDatabase } from '../../support/servers/postgres.ts'
 import { until } from '../../support/until.ts'
 import { thrownBy } from '../../support/thrown.ts'
@@ -76,6 +77,21 @@ test('a listener whose connection was lost is called again, because it may have 
   end()
   await other.transaction(async (tx) => other.cluster.notify(tx, 'news'))
   expect(calls).toBe(3)
+})
+
+test('a node whose connection for notifications alone carries nothing any more listens on another', async () => {
+  await using line = await startDatabaseLine(place.databaseUrl)
+  const deaf = await openPostgres({ url: line.databaseUrl, pace: 1 / 8 })
+  await using _ = { [Symbol.asyncDispose]: () => deaf.close() }
+  await deaf.cluster!.join('1.2.3')
+  let calls = 0
+  deaf.cluster!.listen('news', () => calls++)
+  await until(() => calls === 1)
+  expect(line.freezeListeners()).toBe(1)
+  await other.transaction(async (tx) => other.cluster.notify(tx, 'news'))
+  await until(() => calls === 2)
+  await other.transaction(async (tx) => other.cluster.notify(tx, 'news'))
+  await until(() => calls === 3)
 })
 
 test('one node at a time holds a lease, and the number grows', async () => {

@@ -14,6 +14,8 @@ export interface DatabaseLine extends AsyncDisposable {
   cut(): void
   /** Carry nothing any more, without closing anything, until told otherwise. New connections are carried. */
   freeze(): void
+  /** The same for the connections that listen for notifications. Returns how many there are. */
+  freezeListeners(): number
   /** The same for new connections, until `speak`, which carries those that are opened from then on. */
   silence(): void
   speak(): void
@@ -35,6 +37,7 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
       client,
       server: connect({ ...target, noDelay: true }),
       isFrozen: isSilent,
+      listens: false,
       isAnswerLost: false,
       isHeld: false,
       isAnswered: true,
@@ -43,6 +46,7 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
     pairs.add(pair)
     client.on('data', (bytes: Buffer) => {
       if (pair.isFrozen) return
+      pair.listens ||= bytes.includes('LISTEN')
       carried.bytes += bytes.length
       if (pair.isAnswered) carried.roundTrips++
       pair.isAnswered = false
@@ -87,6 +91,11 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
     freeze() {
       for (const pair of pairs) pair.isFrozen = true
     },
+    freezeListeners() {
+      const listening = [...pairs].filter(({ listens }) => listens)
+      for (const pair of listening) pair.isFrozen = true
+      return listening.length
+    },
     silence() {
       isSilent = true
       line.freeze()
@@ -113,6 +122,7 @@ interface Pair {
   client: Socket
   server: Socket
   isFrozen: boolean
+  listens: boolean
   isAnswerLost: boolean
   isHeld: boolean
   isAnswered: boolean
