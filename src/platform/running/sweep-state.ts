@@ -18,6 +18,14 @@ export interface SweepFailure {
   error: string
 }
 
+/** A pass that this node makes now. */
+export interface PassUnderWay {
+  name: string
+  since: Millis
+  /** Whether it takes longer than any pass of this sweep should. */
+  isStuck: boolean
+}
+
 export interface Sweeps {
   readonly sweeps: readonly {
     readonly name: string
@@ -29,6 +37,8 @@ export interface Sweeps {
   lastPasses(): Promise<ReadonlyMap<string, SweepState>>
   /** The sweeps whose last pass failed, by name; on a cluster, whichever node made it. */
   failures(): Promise<ReadonlyMap<string, SweepFailure>>
+  /** The passes that this node makes now, in the order in which they began. */
+  underWay(): readonly PassUnderWay[]
   start(): void
   /** Run one pass now, or join the one in progress, whichever node makes it. Throws if no sweep has this name. */
   run(name: string): Promise<SweepReport>

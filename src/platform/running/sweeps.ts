@@ -11,14 +11,15 @@
  * interval. Reports are rows, so that every node tells the same.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { MINUTE_MILLIS } from '../../base/durations.ts'
+import { HOUR_SECS, MINUTE_MILLIS } from '../../base/durations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { ClockWatch, type ClockJumps } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
 import { sweepPasses, type SweepPasses } from './sweep-passes.ts'
-import type { SweepFailure, Sweeps, SweepReport, SweepState } from './sweep-state.ts'
+import type { PassUnderWay, SweepFailure, Sweeps, SweepReport, SweepState } from './sweep-state.ts'
 import { inRequest } from './request-scope.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 
 /** The longest delay that a timer accepts; with a longer one it would fire at once. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
@@ -29,6 +30,8 @@ const MAX_TIMER_MILLIS = 2 ** 31 - 1
 const HELD_MILLIS = MINUTE_MILLIS
 /** The same for a caller who waits for the report. */
 const JOINED_MILLIS = 100
+/** A pass that is under way for longer counts as stuck, unless its sweep says more. */
+const MAX_PASS_SECS = 6 * HOUR_SECS
 
 export interface Sweep {
   /** Kebab-case; unique. `holdfast sweep <name>` takes it; metrics and health use it in their own spelling. */
@@ -43,6 +46,8 @@ export interface Sweep {
   destructive?: boolean
   /** Returns what a pass lacks in this configuration, as the message of a refusal; null if nothing. */
   lacks?(config: Config): string | null
+  /** How long a pass may take, of a sweep that goes through all blobs or accounts. */
+  maxPassSecs?: number
   /** Run one pass. A long pass throws when `stopping` aborts, so a pass must be correct wherever it ends. */
   run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>
 }
@@ -56,6 +61,8 @@ const skippedPass: SweepReport = { skipped: 1 }
 export class SweepRunner implements Sweeps {
   readonly #running = new Map<string, Promise<SweepReport | null>>()
   readonly #timers = new Map<string, Timer>()
+  /** Passes of this node that have not ended. From `stuckAt` on the monotonic clock, they count as stuck. */
+  readonly #underWay = new Map<string, { since: Millis; stuckAt: number }>()
   readonly #tallies = new Map<string, (by: number) => void>()
   readonly #passes: SweepPasses
   readonly #clockWatch: ClockWatch
@@ -106,6 +113,11 @@ export class SweepRunner implements Sweeps {
 
   failures(): Promise<ReadonlyMap<string, SweepFailure>> {
     return this.#passes.failures()
+  }
+
+  underWay(): readonly PassUnderWay[] {
+    const now = this.ctx.clock.monotonic()
+    return Array.from(this.#underWay, ([name, { since, stuckAt }]) => ({ name, since, isStuck: now > stuckAt }))
   }
 
   /** Run one pass now, or join the one in progress. Throws if no sweep has this name, or if it lacks something. */
@@ -182,11 +194,16 @@ export class SweepRunner implements Sweeps {
       this.ctx.log.warn('sweep pass skipped: the clock was set, or the server was suspended', { sweep: sweep.name })
       return skippedPass
     }
-    const { name, counts = {} } = sweep
+    const { name, counts = {}, maxPassSecs = MAX_PASS_SECS } = sweep
     return this.#passes.exclusively(name, async (signal) => {
       // The pass of another node may have ended in between.
       if (isRegular && (await this.#earlyMillis(sweep)) > 0) return null
-      const report = await sweep.run(this.ctx, signal).catch((error: unknown) => this.#failed(name, error))
+      const { clock } = this.ctx
+      this.#underWay.set(name, { since: clock.now(), stuckAt: clock.monotonic() + maxPassSecs * 1000 })
+      const report = await sweep
+        .run(this.ctx, signal)
+        .catch((error: unknown) => this.#failed(name, error))
+        .finally(() => this.#underWay.delete(name))
       await this.#passes.record(name, { completedAt: this.ctx.clock.now(), report })
       for (const [field, counter] of Object.entries(counts)) this.#tallies.get(counter)!(report[field] ?? 0)
       return report

@@ -1,5 +1,5 @@
 /** Makes the archives that are due, one after another, and tells their holders. */
-import { HOUR_SECS } from '../../../base/durations.ts'
+import { DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, archiveReadyMail } from '../../identity/mails/mails.ts'
@@ -11,6 +11,7 @@ const PAGE = 100
 
 export const archiveScheduleSweep: Sweep = {
   name: 'account-archives',
+  maxPassSecs: 3 * DAY_SECS,
   intervalSecs: ({ archives }) => (archives.folder === null ? 0 : HOUR_SECS),
   async run(ctx, stopping) {
     const report = { made: 0, failed: 0, withoutRoom: 0 }

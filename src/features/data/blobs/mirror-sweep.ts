@@ -5,6 +5,7 @@
  * deleted if two complete passes in a row found no row for it, which protects blobs that are uploaded during a pass.
  * Nothing is deleted while there are no rows at all, which suggests a lost database.
  */
+import { DAY_SECS } from '../../../base/durations.ts'
 import { concurrently } from '../../../base/concurrently.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Pace } from '../../../base/pace.ts'
@@ -34,6 +35,7 @@ interface Pass {
 
 export const mirrorSweep: Sweep = {
   name: 'blob-mirror',
+  maxPassSecs: 3 * DAY_SECS,
   intervalSecs: ({ blobMirror, blobs }) =>
     blobMirror.bucket === null || blobs.store === 's3' ? 0 : blobMirror.syncIntervalSecs,
   counts: { swept: 'blob_mirror_synced_total' },

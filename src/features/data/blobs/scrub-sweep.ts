@@ -2,6 +2,7 @@
  * Verifies stored blobs. In a folder, every pass hashes every file. In a bucket, every pass compares the list of
  * objects with the rows, and hashes a share of the objects: after as many passes as there are shares, all were hashed.
  */
+import { DAY_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { parseCid } from '../../../protocol/cid.ts'
 import { blobStorage } from './open-storage.ts'
@@ -12,6 +13,7 @@ const SHARES = 64
 
 export const scrubSweep: Sweep = {
   name: 'blob-scrub',
+  maxPassSecs: 3 * DAY_SECS,
   destructive: true,
   intervalSecs: ({ blobScrub }) => blobScrub.intervalSecs,
   counts: { flagged: 'blob_scrub_flagged_total', healed: 'blob_scrub_healed_total' },

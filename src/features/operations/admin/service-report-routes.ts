@@ -197,6 +197,9 @@ export const serviceReportRoutes = [
             return [camelCase(name), last ? { completedAt: Math.floor(last.completedAt / 1000), ...last.report } : null]
           }),
         ),
+        sweepsUnderWay: sweeps
+          .underWay()
+          .map(({ name, since, isStuck }) => ({ name, since: wireTime(since), isStuck })),
         steps: await stepTotals(ctx),
         eventLoop: { longestStall: stallView(ctx.loop.longest) },
         iroh: irohStatus(ctx),

@@ -6,6 +6,8 @@ import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/dur
 import type { Context } from '../../../platform/context.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { differenceWords } from '../../../platform/network/clock-comparison.ts'
+import type { PassUnderWay } from '../../../platform/running/sweep-state.ts'
+import { wireTime } from '../../../protocol/identifiers.ts'
 import { RECOVERY_WINDOW_MILLIS } from '../../../protocol/plc.ts'
 import { changedWords } from '../../identity/account-events/account-events.ts'
 import { continuousState } from '../backup/backup.ts'
@@ -37,6 +39,9 @@ const findingOf = ({ config, resolver, upstream, mailer, clock }: Context, check
 /** A finding that is no fault and not good either decides nothing. */
 const ofFault = ({ state, text }: Finding): Sighting[] | null =>
   state === 'fault' ? [{ text }] : state === 'ok' ? [] : null
+
+const stuckWords = ({ name, since }: PassUnderWay): string =>
+  `a pass of ${name} has been under way since ${wireTime(since)}`
 
 export const alerts: readonly Alert[] = [
   {
@@ -76,6 +81,19 @@ export const alerts: readonly Alert[] = [
           subject,
           text: `${subject} has failed ${count} times in a row: ${error}`,
         }))
+    },
+  },
+  {
+    name: 'sweep-stuck',
+    title: 'a sweep does not come to its end',
+    remedy: 'restart the server if the sweep makes no progress, and report it with the lines of the log from that time',
+    ofNode: true,
+    everySecs: 5 * MINUTE_SECS,
+    // If the machine was suspended, the pass ends soon.
+    holdsForSecs: 10 * MINUTE_SECS,
+    async look({ sweeps }) {
+      const stuck = sweeps.underWay().filter(({ isStuck }) => isStuck)
+      return stuck.length === 0 ? [] : [{ text: stuck.map(stuckWords).join('; ') }]
     },
   },
   {

@@ -1,12 +1,14 @@
 /**
  * Scheduled backups. The server runs the backup command in a separate process, so that it can keep serving requests.
  */
+import { DAY_SECS } from '../../../base/durations.ts'
 import { constants, setPriority } from 'node:os'
 import { selfCommand } from '../../../platform/running/self.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 
 export const backupSweep: Sweep = {
   name: 'backup',
+  maxPassSecs: 3 * DAY_SECS,
   intervalSecs: ({ backup }) => (backup.destination === null ? 0 : backup.intervalSecs),
   lacks: ({ backup }) => (backup.destination === null ? 'backup.destination is not set' : null),
   async run({ config, log }) {

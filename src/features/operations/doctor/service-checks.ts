@@ -28,6 +28,7 @@ export const serviceChecks: readonly Check[] = [
   { name: 'relay', run: checkRelay },
   { name: 'certificates', needs: 'server', run: checkCertificates },
   { name: 'steps', needs: 'server', run: checkSteps },
+  { name: 'sweeps', needs: 'server', run: checkSweeps },
   { name: 'event-loop', needs: 'server', run: checkLoop },
   { name: 'quic', needs: 'server', run: checkQuic },
   { name: 'pushes', needs: 'server', run: checkPushes },
@@ -149,6 +150,24 @@ async function checkSteps(patient: Patient): Promise<Finding> {
   return warning(
     told.join('; '),
     'fix what the messages say, then run "holdfast step retry" or "holdfast step drop" with the kind',
+  )
+}
+
+interface SweepsView {
+  sweepsUnderWay?: { name: string; since: string; isStuck: boolean }[]
+}
+
+/** Whether a pass of a sweep takes so long in the running server that it may never end. */
+async function checkSweeps(patient: Patient): Promise<Finding> {
+  const answer = await askAsOperator<SweepsView>(patient, '/v1/admin/health')
+  if (typeof answer === 'string') return skipped(answer)
+  const { sweepsUnderWay } = answer
+  if (sweepsUnderWay === undefined) return skipped('the running server is older, and does not report it')
+  const stuck = sweepsUnderWay.filter(({ isStuck }) => isStuck)
+  if (stuck.length === 0) return ok(`no sweep is stuck; passes under way: ${sweepsUnderWay.length}`)
+  return warning(
+    stuck.map(({ name, since }) => `a pass of ${name} has been under way since ${since}`).join('; '),
+    'restart the server if the sweep makes no progress, and report it with the lines of the log from that time',
   )
 }
 
