@@ -1,4 +1,5 @@
 /** The server at which an agent is registered: where its endpoints are, and what it answers. */
+import { madeOnce } from '../base/made-once.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { fetchJson, inOneLine, NoAnswer, serverOrigin, refusalOf, textOf, type Answer } from '../base/server-request.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
@@ -28,7 +29,7 @@ const MAX_URI_CHARS = 500
 const UPLOAD_TIMEOUT_MILLIS = 300_000
 
 export class AgentServer {
-  #endpoints: Promise<Endpoints> | null = null
+  readonly #found = madeOnce(() => this.#find())
 
   /** `url` is an origin, as `serverOrigin` returns it. */
   constructor(readonly url: string) {}
@@ -86,13 +87,6 @@ export class AgentServer {
     const { status, body } = answer
     if (status < 200 || status >= 300) throw refusalOf(this.url, answer)
     return typeof body === 'object' && body !== null ? (body as Answer) : {}
-  }
-
-  #found(): Promise<Endpoints> {
-    return (this.#endpoints ??= this.#find().catch((error: unknown) => {
-      this.#endpoints = null
-      throw error
-    }))
   }
 
   /**

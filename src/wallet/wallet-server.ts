@@ -1,4 +1,5 @@
 /** HTTP client for the server that hosts an account: requests, refusals, and what the server says that it offers. */
+import { madeOnce } from '../base/made-once.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import {
   fetchJson,
@@ -40,7 +41,8 @@ export interface ServerDescription {
 }
 
 export class WalletServer {
-  #description: Promise<ServerDescription> | null = null
+  /** Returns the description of the server, which is asked for once. */
+  readonly describe = madeOnce(() => this.#describe())
 
   /**
    * Both are origins, as `serverOrigin` returns them. The directory is asked about a server that is not named after its
@@ -83,10 +85,6 @@ export class WalletServer {
 
   delete(path: string, request: WalletRequest): Promise<Answer> {
     return this.#ask('DELETE', path, request)
-  }
-
-  describe(): Promise<ServerDescription> {
-    return (this.#description ??= this.#describe())
   }
 
   /** Throws OperatorError if the server does not list a capability. `purpose` ends the sentence that says so. */

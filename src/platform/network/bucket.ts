@@ -4,6 +4,7 @@
  * An upload is signed over the SHA-256 of its content, so the store refuses any other bytes. Every request has a
  * timeout, and is retried if the transport or the store fails: all of them may be repeated.
  */
+import { madeOnce } from '../../base/made-once.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Answer } from './bucket-answers.ts'
@@ -67,13 +68,12 @@ const freely: Admission = { attempt: (request) => request() }
 
 export class Bucket {
   readonly name: string
-  readonly #options: BucketOptions
   readonly #admission: Admission
-  #store: Promise<Store> | null = null
+  readonly #store: () => Promise<Store>
 
   constructor(options: BucketOptions, admission: Admission = freely) {
     this.name = options.bucket
-    this.#options = options
+    this.#store = madeOnce(() => Store.open(options))
     this.#admission = admission
   }
 
@@ -266,7 +266,7 @@ export class Bucket {
     request: (store: Store, signal: AbortSignal) => Promise<T>,
     { timeoutMillis = ANSWER_TIMEOUT_MILLIS, signal }: AskOptions = {},
   ): Promise<T> {
-    const store = await (this.#store ??= Store.open(this.#options))
+    const store = await this.#store()
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {

@@ -2,6 +2,7 @@
  * Outgoing mail: over SMTP, through a provider's HTTP API, or, for development, into the log. The library for SMTP is
  * loaded with the first mail.
  */
+import { madeOnce } from '../../base/made-once.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Log } from '../running/log.ts'
 import type { Outbound } from './outbound.ts'
@@ -107,8 +108,7 @@ async function transportOf(
 
 function smtpMailer(config: Config['email'], authority?: string): Mailer {
   const { from, fromName, smtpTimeoutSecs } = config
-  let opened: ReturnType<typeof transportOf> | null = null
-  const transport = () => (opened ??= transportOf(config, authority))
+  const transport = madeOnce(() => transportOf(config, authority))
   const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
   return {
     async send({ to, subject, text }, id) {

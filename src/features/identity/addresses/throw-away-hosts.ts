@@ -3,21 +3,22 @@
  * on first use, so it costs nothing until then.
  */
 import { readFile } from 'node:fs/promises'
+import { madeOnce } from '../../../base/made-once.ts'
 import list from 'disposable-email-domains-js/dist/dict/disposable_email_blocklist.json' with { type: 'file' }
 
 /** The import yields the path of the file. */
 const PATH = list as unknown as string
 
-const read = async (): Promise<ReadonlySet<string>> => new Set(JSON.parse(await readFile(PATH, 'utf8')) as string[])
-
-let hosts: Promise<ReadonlySet<string>> | undefined
+const hosts = madeOnce(
+  async (): Promise<ReadonlySet<string>> => new Set(JSON.parse(await readFile(PATH, 'utf8')) as string[]),
+)
 
 /**
  * Whether the address is at a listed host or at a subdomain of one. It has been parsed: looking up each of thousands of
  * labels would take the square of their number.
  */
 export async function isThrowAway(address: string): Promise<boolean> {
-  const known = await (hosts ??= read())
+  const known = await hosts()
   const labels = address
     .slice(address.lastIndexOf('@') + 1)
     .toLowerCase()
