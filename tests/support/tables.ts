@@ -57,7 +57,15 @@ export interface Tables {
     removed_at: number | null
   }
   case_decision: { did: string }
-  ceremony: { handle: string; did: string | null }
+  ceremony: {
+    id: string
+    handle: string
+    email: string
+    tier: string
+    invite_code: string
+    created_at: number
+    did: string | null
+  }
   certificate: { names: string; wrapped: string; issued_at: number; renew_at: number; ask_at: number }
   certificate_order: { names: string; url: string | null; fault: string | null }
   challenge_record: { names: string }

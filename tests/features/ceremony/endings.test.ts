@@ -140,6 +140,27 @@ describe('a ceremony that nobody comes back to', () => {
   })
 })
 
+test('ceremonies that the directory keeps failing about, however many, do not keep the others from their end', async () => {
+  const failing = Array.from({ length: 100 }, (_, i) => ({
+    id: `failing-${i}`,
+    handle: `failing-${i}.test`,
+    email: `failing-${i}@example.com`,
+    tier: 'free',
+    invite_code: `failing-${i}`,
+    created_at: pds.clock.now() - 2 * DAY * 1000,
+    did: `did:plc:${`failing${Array.from(String(i), (digit) => 'abcdefghij'[Number(digit)]).join('')}`.padEnd(24, 'z')}`,
+  }))
+  await pds.plant('ceremony', failing)
+  const wallet = await begin(pds, 'behind')
+  pds.clock.advance({ secs: 9 * DAY })
+  line.fate = ({ path }) => (path.includes('did:plc:failing') ? 500 : 'answered')
+  expect(await pds.runSweep('ceremonies')).toMatchObject({ ended: 0, failed: 200 })
+  expect(await pds.runSweep('ceremonies')).toMatchObject({ ended: 1 })
+  expect(await isUnderWay(wallet)).toBe(false)
+  line.fate = () => 'answered'
+  await pds.lose('ceremony')
+})
+
 describe('the handle of a new account', () => {
   test('is kept for it for a day, from others and from other ceremonies, and is free afterwards', async () => {
     const owner = await bear(pds, 'kept')

@@ -122,14 +122,15 @@ const kinds = {
 }
 export type CeremonyKind = keyof typeof kinds
 
-/** Returns ceremonies that were begun, or are without a session, since `before` or longer. */
+/** Returns ceremonies that were begun, or are without a session, since `before` or longer: the oldest after a place. */
 export async function listQuietCeremonies(
   reader: Reader,
-  { before, kind, limit }: { before: Millis; kind: CeremonyKind; limit: number },
+  { before, kind, after, limit }: { before: Millis; kind: CeremonyKind; after: CeremonyPlace | null; limit: number },
 ): Promise<Ceremony[]> {
+  const follows = after === null ? sql`1 = 1` : sql`(c.created_at, c.id) > (${after.createdAt}, ${after.id})`
   const rows = await reader.all<Row>(sql`
     SELECT ${columns} FROM ceremony c
-    WHERE ${isQuiet(before)} AND ${kinds[kind]}
+    WHERE ${isQuiet(before)} AND ${kinds[kind]} AND ${follows}
     ORDER BY c.created_at, c.id LIMIT ${limit}`)
   return rows.map(fromRow)
 }

@@ -3,7 +3,8 @@
  * has is kept for longer.
  */
 import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
-import type { Context } from '../../../platform/context.ts'
+import { Round } from '../../../base/round.ts'
+import { perContext, type Context } from '../../../platform/context.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
@@ -16,6 +17,13 @@ import { noteRegistered } from './registration.ts'
 const PAGE_CEREMONIES = 100
 /** How long before the names become free the directory is asked for an identity that it may have. */
 const ASKED_AHEAD_MILLIS = DAY_MILLIS
+
+/** An identity may keep failing at the directory. */
+const rounds = perContext(() => ({
+  doubtful: new Round<Ceremony>(),
+  unregistered: new Round<Ceremony>(),
+  registered: new Round<Ceremony>(),
+}))
 
 export const ceremonySweep: Sweep = {
   name: 'ceremonies',
@@ -31,7 +39,9 @@ export const ceremonySweep: Sweep = {
       { kind: 'registered', before: now - REGISTERED_QUIET_MILLIS, ends: true },
     ] as const
     for (const { kind, before, ends } of choices)
-      for (const ceremony of await listQuietCeremonies(ctx.db, { kind, before, limit: PAGE_CEREMONIES })) {
+      for (const ceremony of await rounds(ctx)[kind].next(PAGE_CEREMONIES, (after) =>
+        listQuietCeremonies(ctx.db, { kind, before, after, limit: PAGE_CEREMONIES }),
+      )) {
         report.seen++
         try {
           if (await isRegisteredSince(ctx, ceremony)) report.registered++
