@@ -44,8 +44,9 @@ digests, the database, every repository with its signature, and every blob. Then
 sequence number that a relay may have seen, and signs every repository again, so that relays keep following the server.
 
 If database_url names a PostgreSQL database, which has to be empty, the backup is copied to it: it makes no difference
-which of the two databases it came from. No server starts with an incompletely restored database. After an interruption,
-run the same command again.
+which of the two databases it came from. No server starts with an incompletely restored database. If reads of the backup
+fail, it tries again for ten minutes. After an interruption, run the same command again: it keeps blobs that are whole,
+and the database of the same backup.
 
 Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
 Blobs in a bucket (blobs.store) stay there, and blobs that only the backup has are uploaded to it.
@@ -104,7 +105,7 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       throw new Misuse(
         `name the location of the backups, or set ${at === null ? 'backup.destination' : 'backup.continuous'}`,
       )
-    const archive = openArchive(from, config)
+    const archive = openArchive(from, config, { tell: invocation.terminal.err })
     const unsealed = () => unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
     if (at !== null) {
       const unseal = await unsealed()
@@ -152,7 +153,7 @@ async function otherBackups({ config, terminal }: Given, from: string) {
   const { destination, passphrase } = config.backup
   if (destination === null || destination === from) return null
   try {
-    const archive = openArchive(destination, config)
+    const archive = openArchive(destination, config, { tell: terminal.err })
     return { archive, unseal: await unsealOf(archive, passphrase?.reveal() ?? null) }
   } catch (error) {
     terminal.err(`no blobs come from backup.destination (${destination}): ${describeFailure(error)}`)

@@ -31,6 +31,9 @@ const RETRY_MILLIS = 100
 const occupied: ReadonlySet<number> = new Set([409, 412])
 /** How a store refuses headers that it does not know. */
 const NOT_IMPLEMENTED = 501
+const PARTIAL_CONTENT = 206
+/** How a store refuses a range that begins where the object ends. */
+const RANGE_NOT_SATISFIABLE = 416
 /** Times that an object is stored which is not there afterwards. */
 const MAX_STORE_ATTEMPTS = 2
 
@@ -201,20 +204,26 @@ export class Bucket {
   }
 
   /**
-   * Returns the content of an object, or null if there is no such object. Ending the iteration early ends the transfer,
-   * as `stopping` does. Throws `BucketRefusal` if the store refuses.
+   * Returns the content of an object from a byte on, by default all of it; null if there is no such object. Ending the
+   * iteration early ends the transfer, as `stopping` does. Throws `BucketRefusal` if the store refuses.
    */
-  async get(key: string, stopping?: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
+  async get(
+    key: string,
+    { from = 0, stopping }: { from?: number; stopping?: AbortSignal | undefined } = {},
+  ): Promise<AsyncIterable<Uint8Array> | null> {
+    const headers: Record<string, string> = from === 0 ? {} : { range: `bytes=${from}-` }
     try {
-      const { body } = await this.ask(
+      const { status, body } = await this.ask(
         (store, signal) => {
           const ends = [signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS), ...(stopping ? [stopping] : [])]
-          return store.send({ method: 'GET', key }, AbortSignal.any(ends))
+          return store.send({ method: 'GET', key, headers }, AbortSignal.any(ends))
         },
         { signal: stopping },
       )
-      return body ?? noBytes()
+      const content = body ?? noBytes()
+      return from === 0 || status === PARTIAL_CONTENT ? content : bytesAfter(content, from)
     } catch (error) {
+      if (error instanceof BucketRefusal && error.status === RANGE_NOT_SATISFIABLE) return noBytes()
       return nullIfAbsent(error)
     }
   }
@@ -351,6 +360,16 @@ async function smallBytesOf(key: string, body: AsyncIterable<Uint8Array>): Promi
 }
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}
+
+/** The bytes of a store that ignores ranges, without the first ones. */
+async function* bytesAfter(content: AsyncIterable<Uint8Array>, from: number): AsyncGenerator<Uint8Array> {
+  let skipped = 0
+  for await (const chunk of content) {
+    const rest = chunk.subarray(Math.min(chunk.byteLength, from - skipped))
+    skipped += chunk.byteLength - rest.byteLength
+    if (rest.byteLength > 0) yield rest
+  }
+}
 
 /** Returns undefined on the last page. Throws if the response is not a complete list. */
 function nextTokenOf(page: Answer | null): string | undefined {

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { bytesOf, openArchive, readWhole, type Archive } from '../../../src/features/operations/backup/archive.ts'
+import { bytesOf, archiveAt, readWhole, type Archive } from '../../../src/features/operations/backup/archive.ts'
 import { MIN_WORK_FACTOR } from '../../../src/base/sealed-file.ts'
 import { sealOf, unsealOf } from '../../../src/features/operations/backup/sealing.ts'
 import { startBucket, type BucketHost } from '../../support/servers/bucket-host.ts'
@@ -14,9 +14,9 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 
 const configOf = (overrides: ConfigOverrides = {}) =>
   testConfig({ dataDir: scratch, port: 1, publicUrl: 'http://localhost:1' }, overrides)
-const folderOf = (name: string) => openArchive(join(scratch, name), configOf())
+const folderOf = (name: string) => archiveAt(join(scratch, name), configOf())
 const bucketOf = ({ mirror }: BucketHost) =>
-  openArchive(`s3://${mirror.bucket}/backups`, configOf({ blobMirror: mirror }))
+  archiveAt(`s3://${mirror.bucket}/backups`, configOf({ blobMirror: mirror }))
 
 const SLOW = 'of the paused backup'
 const FAST = 'of the other backup'

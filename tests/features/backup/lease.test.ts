@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
 import { runCommand } from '../../../src/cli.ts'
-import { openArchive, type Archive } from '../../../src/features/operations/backup/archive.ts'
+import { archiveAt, type Archive } from '../../../src/features/operations/backup/archive.ts'
 import { LeaseWatch, type FoundLease } from '../../../src/features/operations/backup/continuous-lease.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
@@ -25,10 +25,10 @@ const newFolder = () => join(scratch, String(++folders))
 
 async function inFolderAndBucket(work: (archive: Archive, bucket: BucketHost | null) => Promise<void>): Promise<void> {
   const place = { dataDir: newFolder(), port: 1, publicUrl: 'http://localhost:1' }
-  await work(openArchive(newFolder(), testConfig(place)), null)
+  await work(archiveAt(newFolder(), testConfig(place)), null)
   await using bucket = await startBucket()
   const { mirror } = bucket
-  await work(openArchive(`s3://${mirror.bucket}/lease`, testConfig(place, { blobMirror: mirror })), bucket)
+  await work(archiveAt(`s3://${mirror.bucket}/lease`, testConfig(place, { blobMirror: mirror })), bucket)
 }
 
 const text = (content: string) => Buffer.from(content)

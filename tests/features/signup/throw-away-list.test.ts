@@ -7,7 +7,7 @@ import { isThrowAway } from './src/features/identity/addresses/throw-away-hosts.
 console.log('ready')
 for await (const address of console) console.log(await isThrowAway(address).catch((error) => error.code))`
 
-test('is read by the next who needs it', async () => {
+test('a list that could not be read is read by the next who needs it', async () => {
   await using program = Bun.spawn([process.execPath, '-e', SCRIPT], {
     cwd: `${import.meta.dir}/../../..`,
     stdin: 'pipe',

@@ -53,6 +53,18 @@ test('an object is copied under a name that needs encoding', async () => {
   expect(await textOf(await bucket.get('blobs/a ü'))).toBe('text')
 })
 
+test('an object is read from a byte on, from stores that ignore ranges too', async () => {
+  await using host = await startBucket()
+  await using simple = answering('content')
+  const bucket = new Bucket({ ...host.mirror, region: 'auto' })
+  await bucket.put('key', contentOf('content'))
+  for (const store of [bucket, simple.bucket]) {
+    expect(await textOf(await store.get('key', { from: 3 }))).toBe('tent')
+    expect(await textOf(await store.get('key', { from: 7 }))).toBe('')
+  }
+  expect(await bucket.get('nothing', { from: 3 })).toBeNull()
+})
+
 // Source: Amazon S3 API Reference, "Examples: Signature Calculations".
 test('the store of these tests verifies signatures as Amazon describes them', () => {
   const EMPTY = createHash('sha256').digest('hex')

@@ -73,7 +73,7 @@ export async function restoreFromMirror(
   { cid, size }: StoredBlob,
   stopping?: AbortSignal,
 ): Promise<Restoration> {
-  const copy = await bucket.get(keyPrefix + cid, stopping)
+  const copy = await bucket.get(keyPrefix + cid, { stopping })
   if (copy === null) return 'absent'
   await using incoming = await blobFolder(ctx).receive(upTo(copy, size))
   if (incoming.cid !== cid || incoming.size !== size) return 'damaged'

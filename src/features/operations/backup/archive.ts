@@ -23,8 +23,8 @@ export interface Archive {
    * tell which content the name has.
    */
   writeNew(name: string, content: Uint8Array): Promise<boolean>
-  /** Returns null if no object has this name. */
-  read(name: string): Promise<AsyncIterable<Uint8Array> | null>
+  /** Returns the bytes from this place on, which by default is the start; null if no object has this name. */
+  read(name: string, from?: number): Promise<AsyncIterable<Uint8Array> | null>
   /** Returns a small object that `swap` replaces, and a tag that no other version of it has; null if there is none. */
   tagged(name: string): Promise<Tagged | null>
   /**
@@ -52,7 +52,7 @@ export interface Tagged {
  * Open a folder, or `s3://bucket/prefix` with the endpoint and credentials of `blob_mirror`. Throws OperatorError if
  * those are not configured.
  */
-export function openArchive(
+export function archiveAt(
   place: string,
   { backup, blobMirror, dataDir }: Pick<Config, 'backup' | 'blobMirror' | 'dataDir'>,
 ): Archive {
@@ -99,7 +99,7 @@ function folderArchive(dir: string, key: string): Archive {
       await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
       return isNew
     },
-    async read(name) {
+    async read(name, from = 0) {
       const path = join(dir, name)
       try {
         // What this user may not look for is not missing.
@@ -109,7 +109,7 @@ function folderArchive(dir: string, key: string): Archive {
         if (code === 'ENOENT' || code === 'ENOTDIR') return null
         throw explained(error, { path: dir, folder: dir, key })
       }
-      return Bun.file(path).stream()
+      return Bun.file(path).slice(from).stream()
     },
     tagged: async (name) => {
       const versions = await versionsOf(dir, name)
@@ -269,7 +269,7 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
   return {
     write: (name, content) => send(content, (spooled) => bucket.put(prefix + name, spooled)),
     writeNew: (name, content) => bucket.putNew(prefix + name, smallContent(content)),
-    read: (name) => bucket.get(prefix + name),
+    read: (name, from) => bucket.get(prefix + name, { from }),
     tagged: (name) => bucket.tagged(prefix + name),
     async swap(name, content, tag) {
       try {

@@ -3,11 +3,11 @@ import type { Feature } from '../../../http/feature.ts'
 import { backupSweep } from './backup-sweep.ts'
 import { noteStart, startContinuous } from './continuous-backup.ts'
 
-export { openArchive } from './archive.ts'
 export { continuousState } from './continuous-backup.ts'
 export { leaseSeenFrom } from './continuous-lease.ts'
 export { fetchInstant } from './continuous-restoring.ts'
 export { Following, mayServe, type Followed } from './following.ts'
+export { openArchive } from './patient-archive.ts'
 export { makeBackup } from './backup-writing.ts'
 export { copyServer, releaseTarget, whileRestoring, whileStopped } from './copying.ts'
 export {

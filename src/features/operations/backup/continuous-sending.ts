@@ -31,7 +31,7 @@ import type {
 import { sqlitePath } from '../../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { headSeq } from '../../data/firehose/firehose.ts'
-import { bytesOf, openArchive, type Archive } from './archive.ts'
+import { bytesOf, archiveAt, type Archive } from './archive.ts'
 import {
   baseName,
   CONTINUOUS,
@@ -239,7 +239,7 @@ export class ContinuousSending implements CommitGate {
   ) {
     const { config, clock } = ctx
     this.#isSync = config.backup.continuousPromise === 'sync'
-    this.#archive = openArchive(place, config)
+    this.#archive = archiveAt(place, config)
     this.#spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER), clock)
     this.#path = sqlitePath(config.databaseUrl)
     this.#openSince = clock.monotonic()

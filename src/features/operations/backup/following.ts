@@ -21,7 +21,7 @@ import type { Clock } from '../../../platform/running/clock.ts'
 import type { Log } from '../../../platform/running/log.ts'
 import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import { openArchive, type Archive } from './archive.ts'
+import { archiveAt, type Archive } from './archive.ts'
 import { inChain, segmentName } from './continuous-format.ts'
 import { createOrCompare, sealFence } from './continuous-fence.ts'
 import {
@@ -95,7 +95,7 @@ function followedPlace({ backup }: Config): string {
 export async function mayServe(config: Config): Promise<boolean> {
   const place = followedPlace(config)
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
-  const found = await readLease(openArchive(place, config))
+  const found = await readLease(archiveAt(place, config))
   const isOurs =
     found === null || isOwn(found.record, config.dataDir) || (isThere && isFirstOwn(found.record, config.dataDir))
   if (isOurs) {
@@ -161,7 +161,7 @@ export class Following {
   /** `reading`: reads the copy meanwhile. */
   constructor(readonly ctx: { config: Config; clock: Clock; log: Log; reading?: CopyDatabase }) {
     const { config, clock } = ctx
-    this.#archive = openArchive(config.backup.continuous!, config)
+    this.#archive = archiveAt(config.backup.continuous!, config)
     this.#path = `${sqlitePath(config.databaseUrl)}.following`
     this.#copyFile = join(config.dataDir, COPY_FILE)
     this.#promoteFile = join(config.dataDir, PROMOTE_FILE)

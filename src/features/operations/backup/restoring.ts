@@ -90,7 +90,7 @@ export async function fetchSnapshot(
   const part = partOf(archive, unseal)
   makeDataDirectory(config)
   const databasePath = restoringPath(config)
-  await fetchDatabase(databasePath, await part(inSnapshot(snapshot, 'database')), manifest.database.sha256)
+  await fetchDatabase(databasePath, () => part(inSnapshot(snapshot, 'database')), manifest.database.sha256)
   await onDatabase(databasePath)
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null)
@@ -108,8 +108,8 @@ export const partsOf = (archive: Archive, unseal: Unseal) => ({
   async fetchDatabase(snapshot: string, path: string): Promise<void> {
     const manifest = await readManifest(archive, snapshot)
     if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
-    const database = await partOf(archive, unseal)(inSnapshot(snapshot, 'database'))
-    await fetchDatabase(path, database, manifest.database.sha256)
+    const read = () => partOf(archive, unseal)(inSnapshot(snapshot, 'database'))
+    await fetchDatabase(path, read, manifest.database.sha256)
   },
   blob: (cid: string) => blobOf(partOf(archive, unseal), cid),
 })
@@ -150,16 +150,21 @@ export function requireEmpty({ databaseUrl }: Pick<Config, 'databaseUrl'>): void
     if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
 }
 
-async function fetchDatabase(
-  path: string,
-  content: AsyncIterable<Uint8Array> | null,
-  expectedSha256: string,
-): Promise<void> {
-  for (const left of [path, `${path}-wal`, `${path}-shm`]) await rm(left, { force: true })
+async function fetchDatabase(path: string, read: () => ReturnType<Part>, expectedSha256: string): Promise<void> {
+  for (const left of [`${path}-wal`, `${path}-shm`]) await rm(left, { force: true })
+  // A restore that ended while it fetched blobs has left it.
+  if (existsSync(path) && (await digestOfFile(path)) === expectedSha256) return
+  const content = await read()
   if (content === null) throw new OperatorError('the backup lacks its database')
   const { sha256 } = await spool(path, content)
   if (sha256 !== expectedSha256)
     throw new OperatorError('the backup is damaged: its database does not match the manifest')
+}
+
+async function digestOfFile(path: string): Promise<string> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for await (const chunk of Bun.file(path).stream()) hasher.update(chunk)
+  return hasher.digest('hex')
 }
 
 /** Fetch the listed blobs that are not in the storage. Returns those that are missing or damaged everywhere. */
@@ -174,8 +179,8 @@ export async function fetchBlobs(
   await storage.prepare()
   const missing: string[] = []
   for await (const cid of linesOf(list)) {
-    // A bucket outlives the server, and its blobs are in no backup.
-    if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
+    // A bucket outlives the server, and its blobs are in no backup. A folder has those of a restore that has ended.
+    if (storage.isShared ? (await storage.sizeOf(cid)) !== null : (await storage.digest(cid))?.cid === cid) continue
     if (!(await placeFrom(parts, storage, cid))) missing.push(cid)
   }
   return missing
