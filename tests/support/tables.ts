@@ -95,7 +95,14 @@ export interface Tables {
   moderation_case: { did: string }
   move_in: { did: string; session_wrapped: string | null; stage: string }
   move_plan: { did: string }
-  name_claim: { handle: string; did: string; attempt: string | null; held_until: number; attempt_by: string | null }
+  name_claim: {
+    handle: string
+    did: string
+    attempt: string | null
+    held_until: number
+    attempt_by: string | null
+    is_further: number
+  }
   oauth_client: { client_id: string; document: string; fetched_at: number }
   oauth_code: { code_hash: string }
   oauth_device: { token_hash: string; expires_at: number }

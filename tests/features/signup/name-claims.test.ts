@@ -3,6 +3,7 @@
  * line.
  */
 import { expect, test } from 'bun:test'
+import { serverRotationKey } from '../../../src/features/identity/identity/identity.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, signOperation, type LogOperation } from '../../../src/protocol/plc.ts'
@@ -456,4 +457,21 @@ test('a wallet that adds the handle of an abandoned sign-up waits out the doubt,
   expect(await namesInDirectory(left)).toBeNull()
   expect(await namesInDirectory(bob.did)).toEqual(['at://bob.test'])
   expect(await resolves('alice.test')).toBe(bob.did)
+})
+
+test('a handle that was being added when the server was killed takes no others from the account', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const did = bob.did as Did
+  const headers = bearer(await walletSession(pds, did))
+  const add = (handle: string) => request(`${pds.url}/v1/handles`, { json: { accountId: did, handle }, headers })
+  expect((await add('bob-two.test')).status).toBe(200)
+  // The holder had it published with a code from the mail.
+  const last = (await pds.ctx.plc.lastOperation(did))!
+  const operation = nextOperation(last, { alsoKnownAs: ['at://bob-three.test'] })!
+  await pds.ctx.plc.submit(did, signOperation(operation, await serverRotationKey(pds.ctx)))
+  const left = { handle: 'bob-three.test', did, held_until: pds.clock.now() - 1, is_further: 1 }
+  await pds.plant('name_claim', left)
+  expect(await pds.runSweep('name-claims')).toMatchObject({ reconciled: 1, failed: 0 })
+  for (const handle of ['bob.test', 'bob-two.test', 'bob-three.test']) expect(await resolves(handle)).toBe(did)
+  expect(await pds.count('name_claim')).toBe(0)
 })

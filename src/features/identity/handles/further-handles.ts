@@ -35,7 +35,7 @@ const handleUnknown = () => new Refusal(404, 'HandleNotFound', 'No account here 
 export async function addHandle(by: By, did: Did, text: string): Promise<Handle> {
   const { ctx } = by
   const handle = admitServedHandle(ctx, text, { allowReserved: await isGivenName(ctx, text) })
-  const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
+  const held = await claimName(ctx, { handle, isFurther: true, did, prepared: null }, async (tx) => {
     await revalidate(by, tx)
     if (await accountAt(tx, handle)) throw handleTaken(handle)
     await requireRoom(tx, did)

@@ -24,22 +24,29 @@ export interface Claimant {
 
 export interface Claim extends Claimant {
   handle: Handle
+  /** Whether the account is to have the handle beside those that it has, and not in place of them. */
+  isFurther: boolean
   /** Id of the attempt under way; null if there is none. */
   attempt: string | null
   heldUntil: Millis
 }
 
 interface Row extends Pick<Claim, 'handle' | 'did' | 'attempt' | 'heldUntil'> {
+  isFurther: number
   genesis: string | null
   signingKey: string | null
   wrapped: string | null
 }
 
-const columns = sql`handle, did, attempt, held_until AS "heldUntil", genesis, signing_key AS "signingKey", signing_key_wrapped AS wrapped`
+const columns = sql`handle, did, is_further AS "isFurther", attempt, held_until AS "heldUntil", genesis, signing_key AS "signingKey", signing_key_wrapped AS wrapped`
 
-function fromRow({ genesis, signingKey, wrapped, ...row }: Row): Claim {
+function fromRow({ genesis, signingKey, wrapped, isFurther, ...row }: Row): Claim {
   const key = signingKey === null || wrapped === null ? null : { signingKey, wrapped }
-  return { ...row, prepared: genesis === null ? null : { genesis: parseOperation(JSON.parse(genesis))!, key } }
+  return {
+    ...row,
+    isFurther: isFurther === 1,
+    prepared: genesis === null ? null : { genesis: parseOperation(JSON.parse(genesis))!, key },
+  }
 }
 
 /** Returns null if the handle is not claimed. */
@@ -69,7 +76,7 @@ const values = ({ did, prepared }: Claimant) => ({
 })
 
 /** What an attempt holds until `heldUntil`. A null email address or invite code is not held. */
-export interface Hold {
+export interface Hold extends Pick<Claim, 'isFurther'> {
   handle: Handle
   attempt: string
   heldUntil: Millis
@@ -81,30 +88,33 @@ export interface Hold {
 
 export async function insertClaim(
   tx: Tx,
-  { handle, attempt, heldUntil, email, inviteCode, holder }: Hold,
+  { handle, isFurther, attempt, heldUntil, email, inviteCode, holder }: Hold,
   claimant: Claimant,
 ): Promise<void> {
   const { did, genesis, signingKey, wrapped } = values(claimant)
   await tx.run(sql`
-    INSERT INTO name_claim (handle, did, genesis, signing_key, signing_key_wrapped, attempt, held_until, email, invite_code, attempt_by)
-    VALUES (${handle}, ${did}, ${genesis}, ${signingKey}, ${wrapped}, ${attempt}, ${heldUntil}, ${email}, ${inviteCode}, ${holder})`)
+    INSERT INTO name_claim (handle, is_further, did, genesis, signing_key, signing_key_wrapped, attempt, held_until, email, invite_code, attempt_by)
+    VALUES (${handle}, ${isFurther ? 1 : 0}, ${did}, ${genesis}, ${signingKey}, ${wrapped}, ${attempt}, ${heldUntil}, ${email}, ${inviteCode}, ${holder})`)
 }
 
 /** Let another attempt take over an existing claim. The claimant does not change. */
-export const takeUpClaim = (tx: Tx, { handle, attempt, heldUntil, email, inviteCode, holder }: Hold): Promise<number> =>
+export const takeUpClaim = (
+  tx: Tx,
+  { handle, isFurther, attempt, heldUntil, email, inviteCode, holder }: Hold,
+): Promise<number> =>
   tx.run(sql`
-    UPDATE name_claim SET attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode}, attempt_by = ${holder}
+    UPDATE name_claim SET is_further = ${isFurther ? 1 : 0}, attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode}, attempt_by = ${holder}
     WHERE handle = ${handle}`)
 
 /** Returns 0 if another attempt has the claim. */
 export function replaceClaimant(
   tx: Tx,
-  { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>,
+  { handle, attempt, isFurther }: Pick<Hold, 'handle' | 'attempt' | 'isFurther'>,
   claimant: Claimant,
 ): Promise<number> {
   const { did, genesis, signingKey, wrapped } = values(claimant)
   return tx.run(sql`
-    UPDATE name_claim SET did = ${did}, genesis = ${genesis}, signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}
+    UPDATE name_claim SET is_further = ${isFurther ? 1 : 0}, did = ${did}, genesis = ${genesis}, signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}
     WHERE handle = ${handle} AND attempt = ${attempt}`)
 }
 
@@ -126,7 +136,7 @@ export const endAttempt = (
  */
 export const endAttemptOf = (
   writer: Writer,
-  { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt' | 'holder'> & { did: Did | null },
+  { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt' | 'holder' | 'isFurther'> & { did: Did | null },
 ): Promise<number> =>
   writer.run(sql`
     UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}

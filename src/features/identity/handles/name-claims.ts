@@ -7,7 +7,8 @@
  *   the next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
  *   rotation keys, the old identity is ended with a tombstone first.
  * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
- *   handle is free again. If only a wallet can have published it, the account keeps its other handles.
+ *   handle is free again. If it was to be a further one, or only a wallet can have published it, the account keeps its
+ *   other handles.
  * - While an operation of unknown outcome may still arrive at the directory (`submission.ts`), only an attempt that
  *   continues with the same claim is admitted.
  * - An identity that a client made and signed itself is left to its keys, and blocks no other claim.
@@ -65,6 +66,8 @@ const MAX_ATTEMPT_SECS = 300
 
 export interface WantedName extends Claimant {
   handle: Handle
+  /** As in `Claim`; false if omitted. */
+  isFurther?: boolean
   /** Continue with a prepared identity that an earlier attempt left only if it is this very one. */
   isBrought?: boolean
   /** Held for as long as the handle is, as is the invite code. */
@@ -73,7 +76,7 @@ export interface WantedName extends Claimant {
 }
 
 /** A claimed handle and its claimant, who is either the one requested or the one that an earlier attempt left. */
-export interface HeldName extends Claimant, Pick<Hold, 'handle' | 'attempt'> {
+export interface HeldName extends Claimant, Pick<Hold, 'handle' | 'attempt' | 'isFurther'> {
   /** Whether an operation of an earlier attempt may still arrive at the directory. */
   mayArrive: boolean
 }
@@ -95,7 +98,7 @@ export async function claimName(
   admit: (tx: Tx) => Promise<void>,
   record?: (tx: Tx) => Promise<void>,
 ): Promise<HeldName | null> {
-  const { handle, did, prepared, email = null, inviteCode = null } = wanted
+  const { handle, isFurther = false, did, prepared, email = null, inviteCode = null } = wanted
   const attempt = randomUUID()
   const serverKey = await serverRotationKey(ctx)
   const found = await ctx.db.transaction(async (tx) => {
@@ -113,6 +116,7 @@ export async function claimName(
     if (email !== null) await releaseOverdueEmail(tx, email, now)
     const hold = {
       handle,
+      isFurther: found && !goesOn(found, wanted, serverKey) ? found.isFurther : isFurther,
       attempt,
       heldUntil: now + MAX_ATTEMPT_SECS * 1000,
       email,
@@ -125,8 +129,8 @@ export async function claimName(
     return found && { ...found, mayArrive: isHeld(found, now) }
   })
   if (found === 'taken') return null
-  if (found && goesOn(found, wanted, serverKey)) return { ...found, attempt }
-  const held: HeldName = { handle, attempt, did, prepared, mayArrive: false }
+  if (found && goesOn(found, wanted, serverKey)) return { ...found, isFurther, attempt }
+  const held: HeldName = { handle, isFurther, attempt, did, prepared, mayArrive: false }
   if (found === null) return held
   return (await reconcile(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
 }
@@ -269,9 +273,9 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
     if (state === null || claimedHandle(state) !== handle) return true
-    // Only the wallet can have published it then. The claim does not say whether it was to replace the other handles.
-    const isOfWallet = (await identitySigner(ctx, did, state.rotationKeys)) === null
-    return !(await (isOfWallet ? addClaimedHandle : giveClaimedHandle)({ ctx }, claim))
+    // Without a key of this server, only a wallet can have published it, and says nothing of the other handles.
+    const isAdded = claim.isFurther || (await identitySigner(ctx, did, state.rotationKeys)) === null
+    return !(await (isAdded ? addClaimedHandle : giveClaimedHandle)({ ctx }, claim))
   } catch (error) {
     await tidyUp(ctx, () => endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() }))
     throw error
@@ -349,6 +353,7 @@ const takeUnheld = (ctx: Context, handle: Handle, heldUntil: Millis): Promise<He
     const until = ctx.clock.now() + MAX_ATTEMPT_SECS * 1000
     await takeUpClaim(tx, {
       handle,
+      isFurther: found.isFurther,
       attempt,
       heldUntil: until,
       email: null,
