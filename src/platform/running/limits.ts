@@ -57,8 +57,8 @@ const rules = {
   createSession: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createSessionPer5min }],
   resetPassword: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.resetPasswordPer5min, isExact: true }],
   updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
-  // Changes of an account that are events for the whole network: of its status, and of a document that its owner
-  // publishes. Relays limit each server. By account.
+  // Changes of an account that are events for the whole network: of its status, of its identity, and of a document that
+  // its owner publishes. Relays limit each server, and so does the PLC directory. By account.
   statusChange: [
     { windowSecs: MINUTES_5, points: () => 20 },
     { windowSecs: DAY_SECS, points: () => 200 },

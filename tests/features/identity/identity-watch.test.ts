@@ -91,6 +91,26 @@ test('what comes from here is no news, whichever way it goes', async () => {
   expect(await report()).toMatchObject({ changed: [], misfits: [] })
 })
 
+test('an operation that the directory refused when it came from here is news when it comes from elsewhere', async () => {
+  const alice = await createAccount(pds, 'alice')
+  const did = alice.did as Did
+  await round()
+  const submit = (operation: LogOperation) =>
+    alice.call('com.atproto.identity.submitPlcOperation', { json: { operation: { ...operation } } })
+  const thief = formatDidKey(signingKey('k256', randomBytes(32)).publicKey)
+  const last = (await pds.ctx.plc.lastOperation(did))!
+  const names = [`at://${alice.handle}`, 'https://alice.example']
+  const first = signOperation(nextOperation(last, { alsoKnownAs: names })!, owner)
+  const kept = formatDidKey((await serverRotationKey(pds.ctx)).publicKey)
+  const second = signOperation(nextOperation(first, { rotationKeys: [thief, ownerKey, kept] })!, owner)
+  // The one before it is not in the directory yet.
+  expect((await submit(second)).status).toBe(400)
+  expect((await submit(first)).status).toBe(200)
+  await pds.ctx.plc.submit(did, second)
+  expect(await round()).toEqual({ seen: 1, changed: 1, failed: 0 })
+  expect(await mailsTo(alice)).toHaveLength(1)
+})
+
 test('the holder, the operator and the network are told of an operation of someone else, once', async () => {
   const [alice, bob] = [await createAccount(pds, 'alice'), await createAccount(pds, 'bob')]
   await round()

@@ -77,6 +77,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /v1/sessions/sovereign': 'createSession of the address',
     'app.bsky.actor.putPreferences': 'putPreferences of did:web:a.test',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',
+    'com.atproto.identity.submitPlcOperation': 'statusChange of did:web:a.test',
     'com.atproto.identity.updateHandle': 'updateHandle of the address',
     'com.atproto.repo.applyWrites': 'repoWrite of did:web:a.test',
     'com.atproto.repo.createRecord': 'repoWrite of did:web:a.test',

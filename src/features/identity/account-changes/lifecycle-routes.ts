@@ -1,6 +1,5 @@
 /** com.atproto.server endpoints for activation, deactivation and deletion. */
-import { procedure, query, type CallLimit } from '../../../http/endpoint.ts'
-import type { Did } from '../../../protocol/identifiers.ts'
+import { procedure, query } from '../../../http/endpoint.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { mailsOf } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
@@ -10,8 +9,7 @@ import { repoTotals } from '../../data/repo/repo.ts'
 import { deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
 import { activateAccount, deactivateAccount } from './account-activation.ts'
 import { isDidFit } from './did-fitness.ts'
-
-const statusChange: CallLimit<{ caller: { did: Did } }> = { name: 'statusChange', key: ({ caller }) => caller.did }
+import { statusChange } from './status-change.ts'
 
 export const lifecycleRoutes = [
   query('com.atproto.server.checkAccountStatus', {

@@ -21,6 +21,7 @@ import {
 import { announceIn } from '../account-events/account-events.ts'
 import { mailsOf, requestCode } from '../mails/mails.ts'
 import { signNext } from './next-operation.ts'
+import { statusChange } from './status-change.ts'
 import { submitAndTell } from './told-operation.ts'
 import { expectedOf, recommendedCredentials, type Expected } from './recommended-credentials.ts'
 import { access } from '../../access/auth/auth.ts'
@@ -88,6 +89,7 @@ export const plcOperationRoutes = [
   }),
   procedure('com.atproto.identity.submitPlcOperation', {
     auth: access({ grants: wholeIdentity }),
+    limit: statusChange,
     async handler(call) {
       const { ctx, caller, input } = call
       const { did } = caller

@@ -6,10 +6,17 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 /** An operation that was signed here may reach the directory much later, by way of another server. */
 const KEPT_MILLIS = 30 * DAY_MILLIS
 
-export const noteOwnOperation = (writer: Writer, did: Did, cid: string, now: Millis): Promise<number> =>
-  writer.run(sql`
-    INSERT INTO own_operation (did, cid, noted_at) VALUES (${did}, ${cid}, ${now})
-    ON CONFLICT (did, cid) DO UPDATE SET noted_at = excluded.noted_at`)
+/** Returns whether the operation was not noted yet. */
+export async function noteOwnOperation(writer: Writer, did: Did, cid: string, now: Millis): Promise<boolean> {
+  const inserted = await writer.run(sql`
+    INSERT INTO own_operation (did, cid, noted_at) VALUES (${did}, ${cid}, ${now}) ON CONFLICT (did, cid) DO NOTHING`)
+  if (inserted === 0)
+    await writer.run(sql`UPDATE own_operation SET noted_at = ${now} WHERE did = ${did} AND cid = ${cid}`)
+  return inserted > 0
+}
+
+export const forgetOwnOperation = (writer: Writer, did: Did, cid: string): Promise<number> =>
+  writer.run(sql`DELETE FROM own_operation WHERE did = ${did} AND cid = ${cid}`)
 
 export async function ownOperations(reader: Reader, did: Did): Promise<Set<string>> {
   const rows = await reader.all<{ cid: string }>(sql`SELECT cid FROM own_operation WHERE did = ${did}`)

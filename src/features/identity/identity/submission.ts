@@ -20,7 +20,7 @@ import { PlcDirectoryError, type PlcDirectory } from '../../../platform/network/
 import { KeyedLock } from '../../../platform/running/keyed-lock.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { isSameOperation, operationCid, type LogOperation } from '../../../protocol/plc.ts'
-import { noteOwnOperation } from './own-operation-store.ts'
+import { forgetOwnOperation, noteOwnOperation } from './own-operation-store.ts'
 
 /**
  * One operation of this server at a time for each identity, from reading the log to the answer: of two at once, that
@@ -67,13 +67,17 @@ export async function submitOperation(
   place: Place = 'newest',
 ): Promise<void> {
   const { plc } = ctx
-  await noteAsOwn(ctx, did, operation)
+  const isNew = await noteAsOwn(ctx, did, operation)
   try {
     await plc.submit(did, operation)
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
     const entry = await unjudged(entryAt[place](plc, did))
-    if (entry === null || !isSameOperation(entry, operation)) throw error
+    if (entry !== null && isSameOperation(entry, operation)) return
+    // An operation that was refused, and not signed here, is a stranger's if the directory has it later.
+    if (isNew && verdictOf(error) !== 'unknown')
+      await forgetOwnOperation(ctx.db, did, operationCid(operation).toString())
+    throw error
   }
 }
 
@@ -82,15 +86,15 @@ type Submitting = Pick<Context, 'plc' | 'db' | 'clock' | 'config'>
 /**
  * Note an operation as one that comes from here, before anyone else has it, so that it does not look like one of
  * someone else (`identity-watch`). That does not depend on the setting, which may be switched on later. A genesis
- * operation is not noted: what comes after it is compared with it.
+ * operation is not noted: what comes after it is compared with it. Returns whether it was not noted yet.
  */
 export async function noteAsOwn(
   { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
   did: Did,
   operation: LogOperation,
-): Promise<void> {
-  if (operation.prev === null || config.plcDirectoryUrl === null) return
-  await noteOwnOperation(db, did, operationCid(operation).toString(), clock.now())
+): Promise<boolean> {
+  if (operation.prev === null || config.plcDirectoryUrl === null) return false
+  return noteOwnOperation(db, did, operationCid(operation).toString(), clock.now())
 }
 
 /** Whether identities are compared with the directory. The one inside a development server has no other writers. */
