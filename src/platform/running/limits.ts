@@ -85,7 +85,7 @@ const rules = {
     { windowSecs: DAY_SECS, points: () => 2000 },
   ],
   // Calls by which agents and delegates change something elsewhere, or the preferences. Each adds an event to the
-  // record of what they did, which is kept for as long as the account. By account.
+  // record of what they did. By account.
   recordedCall: [
     { windowSecs: MINUTES_5, points: () => 500 },
     { windowSecs: DAY_SECS, points: () => 10_000 },

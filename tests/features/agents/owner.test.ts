@@ -1,5 +1,6 @@
 /** What the holder of an account sees of its agents and does about them, and what operators do. */
 import { describe, expect, test } from 'bun:test'
+import { thinEvents } from '../../../src/features/agents/agents/agent-event-sweep.ts'
 import { insertAgentEvent } from '../../../src/features/agents/agents/agent-event-store.ts'
 import { insertClaim } from '../../../src/features/agents/agents/agent-claim-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
@@ -244,6 +245,31 @@ describe('the record', () => {
     const all = (await audit(alice, agent.id, '?limit=100')).body.events.map(({ id }: { id: string }) => id)
     expect(seen).toEqual(all.slice(-25))
     expect(new Set(seen).size).toBe(25)
+  })
+
+  test('loses the oldest of what an agent did very often, and nothing of what became of it', async () => {
+    const alice = await newcomer()
+    const [agent, other] = [await registerAgent(pds, alice), await registerAgent(pds, alice)]
+    const kept = async ({ id }: RegisteredAgent) =>
+      (await audit(alice, id, '?limit=100')).body.events.map(({ id: event }: { id: string }) => event)
+    await note(agent, 3)
+    await pds.ctx.db.transaction((tx) =>
+      insertAgentEvent(tx, { registrationId: agent.id, type: 'claim_expired', did: agent.did as Did, now: 1 }),
+    )
+    await note(agent, 20)
+    await note(other, 5)
+    const [before, others] = [await kept(agent), await kept(other)]
+    const { signal } = new AbortController()
+    await thinEvents(pds.ctx, signal, 10)
+    const { events } = (await audit(alice, agent.id, '?limit=100')).body
+    expect((await kept(agent)).slice(0, 10)).toEqual(before.slice(0, 10))
+    const older = events.slice(10).map(({ eventType }: { eventType: string }) => eventType)
+    expect(older[0]).toBe('claim_expired')
+    expect(older).not.toContain('token_exchanged')
+    expect(await kept(other)).toEqual(others)
+    expect(await thinEvents(pds.ctx, signal, 10)).toEqual({ deleted: 0 })
+    await pds.runSweep('agent-events')
+    expect(await kept(agent)).toHaveLength(events.length)
   })
 
   test('is shown as objects, newest first', async () => {

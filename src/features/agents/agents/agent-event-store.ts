@@ -1,6 +1,6 @@
-/** SQL of the `agent_event` table, the append-only record of what agents did and what became of them. */
+/** SQL of the `agent_event` table, the record of what agents did and what became of them. Only its sweep deletes. */
 import { randomUUID } from 'node:crypto'
-import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Act } from '../../../http/credential.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
@@ -92,3 +92,35 @@ export const deleteUnclaimedEvents = (tx: Tx, before: Millis, limit: number): Pr
       SELECT seq FROM agent_event e WHERE did IS NULL AND created_at <= ${before}
         AND NOT EXISTS (SELECT 1 FROM agent_registration r WHERE r.id = e.registration_id)
       ORDER BY created_at LIMIT ${limit})`)
+
+/** A page of registrations by id, and whether each has more than `keep` events. */
+export const crowdedAgents = (
+  reader: Reader,
+  after: string,
+  { keep, limit }: { keep: number; limit: number },
+): Promise<{ id: string; isCrowded: number }[]> =>
+  reader.all(sql`
+    SELECT id, CASE WHEN EXISTS (SELECT 1 FROM agent_event e WHERE e.registration_id = r.id ORDER BY e.seq LIMIT 1 OFFSET ${keep})
+      THEN 1 ELSE 0 END AS "isCrowded"
+    FROM agent_registration r WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
+
+/** Returns the number of the oldest of the newest events; null if there are fewer. */
+export const oldestKeptEvent = async (reader: Reader, registrationId: string, keep: number): Promise<number | null> =>
+  (
+    await reader.get<{ seq: number }>(sql`
+      SELECT seq FROM agent_event WHERE registration_id = ${registrationId}
+      ORDER BY seq DESC LIMIT 1 OFFSET ${keep - 1}`)
+  )?.seq ?? null
+
+/** Delete the oldest of what an agent did with its access before an event. What became of it is kept. */
+export const deleteUsesBefore = (
+  writer: Writer,
+  registrationId: string,
+  before: number,
+  limit: number,
+): Promise<number> =>
+  writer.run(sql`
+    DELETE FROM agent_event WHERE seq IN (
+      SELECT seq FROM agent_event WHERE registration_id = ${registrationId} AND seq < ${before}
+        AND type IN ('token_exchanged', 'repo_write', 'blob_upload', 'preferences', 'service_call')
+      ORDER BY seq LIMIT ${limit})`)

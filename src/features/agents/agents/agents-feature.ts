@@ -8,6 +8,7 @@ import { agentCredential } from './agent-credential.ts'
 import { agentClaimPageRoutes } from './agent-claim-page-routes.ts'
 import { agentGrants } from './agent-grants.ts'
 import { agentClaimSweep } from './agent-claim-sweep.ts'
+import { agentEventSweep } from './agent-event-sweep.ts'
 import { agentIdentityRoutes } from './agent-identity-routes.ts'
 import { agentOwnerRoutes } from './agent-owner-routes.ts'
 import { agentSkillRoutes } from './agent-skill-routes.ts'
@@ -24,7 +25,7 @@ export const agents: Feature = {
     ...providerEventRoutes,
   ],
   capabilities: ['agents'],
-  sweeps: [agentClaimSweep],
+  sweeps: [agentClaimSweep, agentEventSweep],
   credentials: [agentCredential],
   grants: agentGrants,
   async forgetAccount(_, tx, did) {
