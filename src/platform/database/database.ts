@@ -218,9 +218,10 @@ export interface Cluster {
    */
   readonly clockError: Millis
   /**
-   * By how many milliseconds the time that this node goes by is ahead of the clock of the database; behind if negative.
-   * Without it, all nodes have the same time, whatever their clocks say.
+   * What this node takes from the clock of its machine, in milliseconds, so that it has the time that all nodes have.
    */
+  readonly clockCorrection: Millis
+  /** By how many milliseconds the time that this node goes by is ahead of that of the database; behind if negative. */
   readonly aheadOfDatabase: Millis
   /**
    * Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database.

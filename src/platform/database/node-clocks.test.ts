@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { aheadBy, clockError, errorSince } from './node-clocks.ts'
+import { aheadBy, clockError, clockOffset, errorSince } from './node-clocks.ts'
 
 const HOUR = 3_600_000
 
@@ -12,6 +12,31 @@ describe('a clock is ahead by no more than an answer proves', () => {
   test('of an answer that took hours, by nothing', () => {
     expect(aheadBy({ at: 1000, askedAt: 990, answeredAt: 1000 + 5 * HOUR })).toBe(0)
     expect(aheadBy({ at: 1000 + 5 * HOUR, askedAt: 1000, answeredAt: 1001 + 5 * HOUR })).toBe(0)
+  })
+})
+
+describe('a clock that is right differs from the one in the middle', () => {
+  test.each([
+    ['one that is a minute ahead of PostgreSQL and one node', 60_000, [3], 59_997],
+    ['one that is a minute behind', -60_000, [0, 0], -60_000],
+    ['one that agrees with the other node, and not with PostgreSQL', 60_000, [60_010], 0],
+    ['one that agrees with PostgreSQL alone', 0, [60_000, 60_000], -60_000],
+    ['one of three that all differ', 60_000, [20_000], 40_000],
+    ['one alone with PostgreSQL', 60_000, [], 0],
+    ['one that is wrong', 6 * HOUR, [0, 0], 0],
+  ] as const)('%s', (_, own, others, offset) => {
+    expect(clockOffset(own, others, 0)).toBe(offset)
+  })
+
+  test('by the same as before, however long the answer took', () => {
+    expect(clockOffset(60_030, [0, 0], 60_000)).toBe(60_000)
+    expect(clockOffset(30, [0, 0], 0)).toBe(0)
+    expect(clockOffset(30_000, [0, 0], 60_000)).toBe(30_000)
+  })
+
+  test('still, once the others have left; not after the clock was set', () => {
+    expect(clockOffset(60_030, [], 60_000)).toBe(60_000)
+    expect(clockOffset(10, [], 60_000)).toBe(0)
   })
 })
 

@@ -1,7 +1,11 @@
 /**
- * The time that the nodes of a cluster go by. A node whose clock is wrong would delete what the others keep, forget
- * failed guesses, and sign commits of the future. Each node notes with its heartbeats how far its clock is ahead of
- * PostgreSQL's. If most clocks, PostgreSQL's among them, agree on another time than its own, the node goes by that.
+ * The time that the nodes of a cluster go by: that of the clock in the middle, PostgreSQL's among them, so that all
+ * have the same one. What a node writes and another one compares with its own time (the end of a window, of a lease, of
+ * a block) would otherwise be over too early or too late, or look as if a clock that was wrong had written it.
+ *
+ * A node whose clock is wrong would also delete what the others keep, and sign commits of the future. Each node notes
+ * with its heartbeats how far its clock is ahead of PostgreSQL's. If most clocks agree on another time than its own, it
+ * goes by that, however far away it is.
  *
  * A node that is alone with PostgreSQL cannot know which of the two clocks is wrong, and goes by its own.
  */
@@ -11,6 +15,8 @@ import { MINUTE_MILLIS } from '../../base/durations.ts'
 const AGREEING_MILLIS = 2 * MINUTE_MILLIS
 /** A clock that was wrong is right again once it differs by less, so that one near the limit is not set to and fro. */
 const RIGHT_AGAIN_MILLIS = MINUTE_MILLIS
+/** A small difference that changes by less stays what it was: answers take milliseconds. */
+const UNNOTICED_MILLIS = 50
 /** An error that changes by less stays what it was, so that time runs evenly. */
 const JITTER_MILLIS = 1000
 
@@ -36,14 +42,29 @@ export const aheadBy = ({ at, askedAt, answeredAt }: Answer): number =>
  */
 export function clockError(own: number, others: readonly number[], before: number): number {
   if (isRight(own, before)) return 0
-  const clocks = [0, own, ...others].toSorted((a, b) => a - b)
+  const clocks = [0, own, ...others]
   // Clocks that agree and are the majority have the middle one among them.
-  const middle = clocks[clocks.length >>> 1]!
+  const middle = middleOf(clocks)
   const agreeing = clocks.filter((clock) => Math.abs(clock - middle) <= AGREEING_MILLIS).length
   if (agreeing <= clocks.length / 2) return Math.abs(own - before) <= AGREEING_MILLIS ? before : 0
   const error = own - middle
   if (isRight(error, before)) return 0
   return Math.abs(error - before) <= JITTER_MILLIS ? before : error
+}
+
+function middleOf(clocks: readonly number[]): number {
+  return clocks.toSorted((a, b) => a - b)[clocks.length >>> 1]!
+}
+
+/**
+ * By how much a clock that is right differs from the one in the middle; as `clockError`. Once the others have left, it
+ * differs by as much as before.
+ */
+export function clockOffset(own: number, others: readonly number[], before: number): number {
+  if (others.length === 0) return Math.abs(own - before) <= JITTER_MILLIS ? before : 0
+  const offset = own - middleOf([0, own, ...others])
+  if (Math.abs(offset) > AGREEING_MILLIS) return 0
+  return Math.abs(offset - before) <= UNNOTICED_MILLIS ? before : offset
 }
 
 /** Whether a clock that is ahead by `difference` counts as right. `before`: as in `clockError`. */

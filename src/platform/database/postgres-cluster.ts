@@ -24,7 +24,7 @@ import {
   type Sql,
   type Tx,
 } from './database.ts'
-import { aheadBy, clockError, errorSince, isRight, type Reading } from './node-clocks.ts'
+import { aheadBy, clockError, clockOffset, errorSince, type Reading } from './node-clocks.ts'
 import { faultOf } from './postgres-faults.ts'
 import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
 import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
@@ -75,8 +75,9 @@ export class PostgresCluster implements Cluster {
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
   /** By how much the clock of this machine was ahead of PostgreSQL's when that answered last; null before. */
   #clockAhead: { millis: number; at: Reading } | null = null
-  /** By how much it was wrong when it was last compared with those of others. */
+  /** By how much it was wrong when it was last compared with those of others; and, if it was right, differed. */
   #clockError = 0
+  #clockOffset = 0
   #comparedAt: Reading = { wall: 0, monotonic: 0 }
   #heartbeat: Timer | null = null
   #pulse: Timer | null = null
@@ -184,10 +185,14 @@ export class PostgresCluster implements Cluster {
     return this.#clockError === 0 ? 0 : errorSince(this.#clockError, this.#comparedAt, this.#readingNow())
   }
 
+  get clockCorrection(): Millis {
+    return this.clockError + this.#clockOffset
+  }
+
   get aheadOfDatabase(): Millis {
     if (this.#clockAhead === null) return 0
     const { millis, at } = this.#clockAhead
-    return errorSince(millis, at, this.#readingNow()) - this.clockError
+    return errorSince(millis, at, this.#readingNow()) - this.clockCorrection
   }
 
   #readingNow(): Reading {
@@ -206,11 +211,11 @@ export class PostgresCluster implements Cluster {
     this.#clockAhead = { millis: aheadBy({ at, askedAt: asked.wall, answeredAt: this.hooks.now() }), at: asked }
   }
 
-  /** Asks for the clocks of the others only if PostgreSQL's is another. */
   async #compareClocks(read: Reading): Promise<void> {
     const { millis } = this.#clockAhead!
-    const others = isRight(millis, this.#clockError) ? [] : await this.#otherClocks()
+    const others = await this.#otherClocks()
     this.#clockError = clockError(millis, others, this.#clockError)
+    this.#clockOffset = this.#clockError === 0 ? clockOffset(millis, others, this.#clockOffset) : 0
     this.#comparedAt = read
   }
 

@@ -3,6 +3,7 @@
  * operator or a time server may set. Durations that are only measured within this process (a window, a wait, the age of
  * something in memory) come from the monotonic clock, so setting the clock neither shortens nor prolongs them.
  */
+import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface Clock {
@@ -12,11 +13,14 @@ export interface Clock {
   monotonic(): number
 }
 
+/** What one node writes may be ahead of the time of another by less, also while nodes of an earlier version run. */
+export const MAX_SKEW_MILLIS = 2 * MINUTE_MILLIS
+
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-/** The clock of a node: the time is that of most clocks of the cluster. */
-export const clusterClock = (machine: Clock, cluster: { readonly clockError: Millis }): Clock => ({
-  now: () => machine.now() - cluster.clockError,
+/** The clock of a node: the time is that of the cluster. */
+export const clusterClock = (machine: Clock, cluster: { readonly clockCorrection: Millis }): Clock => ({
+  now: () => machine.now() - cluster.clockCorrection,
   monotonic: () => machine.monotonic(),
 })
 

@@ -12,6 +12,7 @@ import {
   type Writer,
 } from '../database/database.ts'
 import { isHolderGone } from '../database/row-holders.ts'
+import { MAX_SKEW_MILLIS } from './clock.ts'
 
 /**
  * No step waits longer for its next try. A later due time was written while the clock was ahead, so the step is due.
@@ -91,8 +92,9 @@ export async function trimShares(tx: Tx, kind: string, keep: number): Promise<nu
   return tx.run(sql`DELETE FROM step WHERE id IN (${oldest})`)
 }
 
+/** A lease that is longer than any was written by a clock that was wrong. */
 const isFree = (now: Millis) =>
-  sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
+  sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS + MAX_SKEW_MILLIS})`
 
 /** As in `StepKindOf`. */
 interface Queue {

@@ -1,5 +1,5 @@
 /** A node whose clock is wrong by hours: it goes by the time of the others, and harms nobody. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { alerts } from '../../../src/features/operations/alerts/alert-table.ts'
 import { PROOF_MEMORY_SECS } from '../../../src/protocol/dpop.ts'
 import { tidMicros } from '../../../src/protocol/tid.ts'
@@ -137,4 +137,35 @@ test('a proof that the nodes have forgotten is accepted by none, however their c
   const replay = new OAuthClient(right)
   const answer = await replay.postOnce('/oauth/par', replay.authentication(), { rawProof: app.lastProof })
   expect(answer.body.error).toBe('use_dpop_nonce')
+})
+
+describe('a node whose clock is a minute ahead', () => {
+  const LIMIT = 10
+  const { cluster: limited, nodes } = useCluster(1, { rateLimit: { resetPasswordPer5min: LIMIT } })
+  const fast = setUp(() => limited.add({}, { aheadSecs: 60 }))
+  const pass = (secs: number) => {
+    for (const { clock } of [nodes[0], fast]) clock.advance({ secs })
+  }
+  /** The statuses of requests to both nodes in turn. */
+  const inTurn = async (count: number, send: (node: TestPds) => Promise<{ status: number }>) => {
+    const statuses: number[] = []
+    for (let i = 0; i < count; i++) statuses.push((await send(i % 2 === 0 ? nodes[0] : fast)).status)
+    return statuses.toSorted()
+  }
+
+  test('lets no more guesses of codes through than the others, also while its windows end before theirs', async () => {
+    const guess = (node: TestPds) =>
+      xrpc(node, 'com.atproto.server.resetPassword', { json: { token: 'AAAAA-BBBBB', password: 'a new password' } })
+    expect((await guess(nodes[0])).status).toBe(400)
+    pass(270)
+    const statuses = await inTurn(3 * LIMIT, guess)
+    expect(statuses.filter((status) => status === 400)).toHaveLength(LIMIT - 1)
+  })
+
+  test('counts the wrong passwords that the others have seen', async () => {
+    const { handle } = await createAccount(nodes[0], 'dora')
+    const signIn = (node: TestPds) =>
+      xrpc(node, 'com.atproto.server.createSession', { json: { identifier: handle, password: 'wrong' } })
+    expect(await inTurn(8, signIn)).toEqual([401, 401, 401, 401, 401, 429, 429, 429])
+  })
 })

@@ -4,6 +4,7 @@
 import { expect, test } from 'bun:test'
 import { Metrics } from '../../../src/platform/running/metrics.ts'
 import { StepRunner, type StepKind } from '../../../src/platform/running/steps.ts'
+import type { Clock } from '../../../src/platform/running/clock.ts'
 import type { TestPds } from '../../support/servers/pds.ts'
 import { until } from '../../support/until.ts'
 import { useCluster } from '../../support/cluster-world.ts'
@@ -63,6 +64,27 @@ test('a step that is added while its own node is busy is performed by another, a
   expect(taken).toEqual([`${first} slow`, `${second} good`, `${second} bad`, `${second} bad`])
   world.goesOn()
   await Promise.all([one.stop(), other.stop()])
+})
+
+test('a step that is taken by a node whose clock is ahead is left to it', async () => {
+  const world = theWorld()
+  const taken: string[] = []
+  const kind = kindOf('early', async (ctx) => {
+    taken.push(ctx.db.cluster!.node.id)
+    await world.waits
+  })
+  // A node of the version before, which goes by its own clock.
+  const clock: Clock = { ...here.ctx.clock, now: () => here.ctx.clock.now() + 90_000 }
+  const early = new StepRunner({ ...here.ctx, clock, metrics: new Metrics() }, [kind])
+  const other = runnerAt(there, kind)
+  await early.start()
+  await add(there, other, kind, 'one')
+  await until(() => taken.length === 1)
+  await other.start()
+  expect(await other.hasten(kind.name, 'one', 100)).toBe(false)
+  expect(taken).toEqual([here.ctx.db.cluster!.node.id])
+  world.goesOn()
+  await Promise.all([early.stop(), other.stop()])
 })
 
 test('of two nodes that look at once, one takes a step', async () => {
