@@ -24,3 +24,19 @@ test('a node that could not reach the database takes nothing over until the othe
   await reclaiming.look()
   expect(reclaimed).toBe(2)
 })
+
+test('what fails at each look keeps nothing else from being taken over', async () => {
+  const done: string[] = []
+  const log = { warn: (message: string) => void done.push(message) }
+  const clock = { monotonic: () => 0 }
+  const reclaiming = new Reclaiming({ cluster: { nodes: async () => [] }, clock, log }, [
+    async () => {
+      throw new Error('the port is taken')
+    },
+    async () => void done.push('steps'),
+  ])
+  await reclaiming.look()
+  await reclaiming.look()
+  const failed = 'could not check for work of dead nodes'
+  expect(done).toEqual([failed, 'steps', failed, 'steps'])
+})

@@ -5,7 +5,7 @@
  * While the database is down, no node can send heartbeats. A node that could not reach it therefore waits until the
  * others have had time to send one.
  */
-import { ALIVE_MILLIS, type Cluster } from '../database/database.ts'
+import { ALIVE_MILLIS, DatabaseUnavailable, type Cluster } from '../database/database.ts'
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
 import { outsideRequests } from './request-scope.ts'
@@ -34,15 +34,29 @@ export class Reclaiming {
   }
 
   async look(): Promise<void> {
-    const { cluster, clock, log } = this.ctx
+    const { cluster, clock } = this.ctx
     try {
       await cluster.nodes()
-      if (clock.monotonic() >= this.#trustedFrom) for (const reclaim of this.reclaims) await reclaim()
+      if (clock.monotonic() >= this.#trustedFrom) for (const reclaim of this.reclaims) await this.#tried(reclaim)
     } catch (error) {
       this.#trustedFrom = clock.monotonic() + ALIVE_MILLIS
-      log.warn('could not check for work of dead nodes', { error })
+      this.#warn(error)
     } finally {
       this.#looking = null
     }
+  }
+
+  /** What fails while the database can be reached keeps nothing else from being taken over. */
+  async #tried(reclaim: () => Promise<void>): Promise<void> {
+    try {
+      await reclaim()
+    } catch (error) {
+      if (error instanceof DatabaseUnavailable) throw error
+      this.#warn(error)
+    }
+  }
+
+  #warn(error: unknown): void {
+    this.ctx.log.warn('could not check for work of dead nodes', { error })
   }
 }
