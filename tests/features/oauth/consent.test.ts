@@ -173,8 +173,21 @@ describe('the answer', () => {
     const app = client()
     const requestUri = await app.requestUri()
     const fields = { request_uri: requestUri, client_id: app.clientId, action: 'approve', ...person }
-    const answers = await Promise.all([post(fields), post(fields)])
+    const agents = ['Mozilla/5.0 Firefox/128.0', 'Mozilla/5.0 Firefox/128.1']
+    const answers = await Promise.all(agents.map((agent) => post(fields, { 'user-agent': agent })))
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 400])
+  })
+
+  test('a form that is sent twice gives both requests the one code', async () => {
+    const app = client()
+    const fields = { request_uri: await app.requestUri(), client_id: app.clientId, action: 'approve', ...person }
+    const answers = [...(await Promise.all([post(fields), post(fields)])), await post(fields)]
+    expect(answers.map(({ status }) => status)).toEqual([303, 303, 303])
+    const [location, ...others] = new Set(answers.map(({ headers }) => headers.get('location')!))
+    expect(others).toEqual([])
+    const code = new URL(location!).searchParams.get('code')!
+    expect([(await app.redeem(code)).status, (await app.redeem(code)).status]).toEqual([200, 400])
+    expect((await post({ ...fields, action: 'deny' })).status).toBe(400)
   })
 
   test('must be yes or no, for the request as it was pushed, from a page of ours', async () => {

@@ -308,7 +308,7 @@ export const accountRoutes: Endpoint[] = [
     })
     return null
   }),
-  ...act('app-passwords', 'app-passwords', '', addAppPassword, { declare: provenForm }),
+  ...act('app-passwords', 'app-passwords', '', addAppPassword, { declare: provenForm, isOnce: true }),
   ...act('app-passwords/revoke', 'app-passwords', 'app-password', async (call, { account }, form) => {
     await revokeAppPassword(call, account.did, form.get('name') ?? '')
     return null
@@ -376,16 +376,18 @@ export const accountRoutes: Endpoint[] = [
     ),
   ),
   ...act('email', 'email', 'email', changeAddress),
-  ...act('password', 'password', 'password', async (call, holder, form) => {
-    const { did } = holder.account
-    const refused = await showFault(call, holder, { section: 'password', form }, async () => {
-      await charge(call, 'createSession')
-      await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
-    })
-    if (refused === null) await signIn(call, did, { remember: holder.isRemembered, passedFactor: holder.passedFactor })
-    return refused
-  }),
+  ...act('password', 'password', 'password', takePassword, { isOnce: true }),
 ]
+
+async function takePassword(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
+  const { did } = holder.account
+  const refused = await showFault(call, holder, { section: 'password', form }, async () => {
+    await charge(call, 'createSession')
+    await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
+  })
+  if (refused === null) await signIn(call, did, { remember: holder.isRemembered, passedFactor: holder.passedFactor })
+  return refused
+}
 
 /** Like a sign-in, the deletion asks for the second factor on a second page. */
 async function deleteWithFactor(

@@ -12,6 +12,7 @@ import {
   hidden,
   newPasswordField,
   seeOther,
+  sentOnce,
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
@@ -153,4 +154,7 @@ function wantedAccount(ctx: Context, form: URLSearchParams) {
   }
 }
 
-export const signUpRoutes = [...formRoutes(PATH, { show: signUpPage, send: join }), workScript.route]
+export const signUpRoutes = [
+  ...formRoutes(PATH, { show: signUpPage, send: (call, form) => sentOnce(call, form, () => join(call, form)) }),
+  workScript.route,
+]

@@ -37,6 +37,7 @@ import {
   pageRefusal,
   passkeyAnswer,
   seeOther,
+  sentOnce,
   signedInElsewhere,
 } from '../page-parts/page-parts.ts'
 import { decideRequest, openRequest, requestHash, type Decision } from './authorization-requests.ts'
@@ -212,8 +213,12 @@ async function decided(
 }
 
 /** `POST`: the form of the page. */
-async function decide(call: PageCall): Promise<Response> {
+async function send(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
+  return sentOnce(call, form, () => decide(call, form))
+}
+
+async function decide(call: PageCall, form: URLSearchParams): Promise<Response> {
   const opened = await openedRequest(call, form)
   if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
   const response = await answered(call, opened, form)
@@ -363,5 +368,5 @@ function agrees(form: URLSearchParams, { request }: PendingRequest): boolean {
 
 export const authorizeRoutes = [
   route('GET', '/oauth/authorize', { handler: show }),
-  route('POST', '/oauth/authorize', { handler: decide }),
+  route('POST', '/oauth/authorize', { handler: send }),
 ]

@@ -10,6 +10,9 @@ import { fieldTexts } from './field-texts.ts'
 
 export type PageCall = RouteCall<null>
 
+/** The field of the second step of a sign-in, with the id of the first. */
+export const PENDING_ID = 'factor_step'
+
 const MAX_FORM_BYTES = 64 * 1024
 
 export async function readForm({ body }: PageCall): Promise<URLSearchParams> {

@@ -15,9 +15,11 @@ export {
   identifierField,
   newPasswordField,
   pageRefusal,
+  PENDING_ID,
   passwordField,
   readForm,
   rememberField,
   seeOther,
   type PageCall,
 } from './form-parts.ts'
+export { sentOnce } from './sent-once.ts'

@@ -8,6 +8,7 @@ import {
   goodNote,
   hidden,
   PASSKEY,
+  PENDING_ID,
   passkeyPart,
   passkeyScript,
   type Fault,
@@ -15,8 +16,7 @@ import {
 } from '../page-parts/page-parts.ts'
 import { factorTexts as texts } from './factor-texts.ts'
 
-/** Fields of the page: the id of the sign-in, the code, the button that has another code mailed, and a box. */
-export const PENDING_ID = 'factor_step'
+/** Fields of the page beside `PENDING_ID`: the code, the button that has another code mailed, and a box. */
 export const FACTOR_CODE = 'factor_code'
 export const ANOTHER_CODE = 'factor_again'
 export const TRUST = 'factor_trust'

@@ -12,7 +12,7 @@ import {
   requireOwnOrigin,
   withOwnUpload,
 } from './devices.ts'
-import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
+import { seeOther, sentOnce, type PageCall } from '../page-parts/page-parts.ts'
 
 export interface Holder {
   account: Account
@@ -47,22 +47,29 @@ export async function signInUrl(call: PageCall, wanted: string | null): Promise<
 export const signInAgainUrl = ({ handle, did }: Account): string =>
   `/account/sign-in?${new URLSearchParams({ identifier: handle ?? did })}`
 
-/** Declare a form for account holders, which names its account and carries the token of the page. */
+/**
+ * Declare a form for account holders, which names its account and carries the token of the page. `isOnce`: sent twice,
+ * it is carried out once.
+ */
 export const holderForm = (
   path: string,
   work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>,
-  options: Pick<Common<null>, 'long'> = {},
-): Endpoint =>
-  route('POST', path, {
+  { isOnce = false, ...options }: Pick<Common<null>, 'long'> & { isOnce?: boolean } = {},
+): Endpoint => {
+  const carryOut = async (call: PageCall, form: URLSearchParams): Promise<Response> => {
+    const holder = await holderOf(call, form.get('account'))
+    if (!holder) return seeOther(await signInUrl(call, form.get('account')))
+    requireFormToken(holder.device, form)
+    return work(call, holder, form)
+  }
+  return route('POST', path, {
     ...options,
     async handler(call) {
       const form = await readOwnForm(call)
-      const holder = await holderOf(call, form.get('account'))
-      if (!holder) return seeOther(await signInUrl(call, form.get('account')))
-      requireFormToken(holder.device, form)
-      return work(call, holder, form)
+      return isOnce ? sentOnce(call, form, () => carryOut(call, form)) : carryOut(call, form)
     },
   })
+}
 
 /**
  * Declare a form as `holderForm` does, with a file that `work` reads as it arrives; null if none was chosen. Nothing is

@@ -16,13 +16,14 @@ import {
   passkeyAnswer,
   passkeyPart,
   passkeyScript,
+  PENDING_ID,
   passwordField,
   seeOther,
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { signIn } from './devices.ts'
-import { carriedFields, PENDING_ID, withoutProof } from './factor-page.ts'
+import { carriedFields, withoutProof } from './factor-page.ts'
 import { factorTexts as texts } from './factor-texts.ts'
 import { holderForm, holderOf, signInAgainUrl, signInUrl, type Holder } from './holders.ts'
 import { entryUse } from './passkey-offer.ts'

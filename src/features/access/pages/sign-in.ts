@@ -27,8 +27,16 @@ import type { PassedFactor } from './device-store.ts'
 import { factorTexts } from './factor-texts.ts'
 import { entryUse } from './passkey-offer.ts'
 import { browserHashOf, deviceOf, newTrust, trustHashOf } from './devices.ts'
-import { ANOTHER_CODE, FACTOR_CODE, factorPage, PENDING_ID, TRUST, type FactorView } from './factor-page.ts'
-import { faultAt, faultOf, faultTexts, passkeyAnswer, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { ANOTHER_CODE, FACTOR_CODE, factorPage, TRUST, type FactorView } from './factor-page.ts'
+import {
+  faultAt,
+  faultOf,
+  faultTexts,
+  passkeyAnswer,
+  PENDING_ID,
+  type Fault,
+  type PageCall,
+} from '../page-parts/page-parts.ts'
 
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
 const FORM_STATUS = 200

@@ -12,6 +12,7 @@ import {
   passkeyScript,
   passwordField,
   seeOther,
+  sentOnce,
   type PageCall,
 } from '../../access/page-parts/page-parts.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
@@ -70,6 +71,10 @@ export async function sendAct(call: PageCall): Promise<Response> {
   const desk = await deskOf(call)
   if (desk === null) return seeOther(SIGN_IN)
   const form = await readConsoleForm(desk)
+  return sentOnce(call, form, () => carryOut(call, desk, form))
+}
+
+async function carryOut(call: PageCall, desk: Desk, form: URLSearchParams): Promise<Response> {
   const act = consoleActs[form.get('act') ?? '']
   const given = form.get('back') ?? ''
   const back = isOwnPath(given) ? given : '/admin'
