@@ -1,6 +1,6 @@
 /** Health tells when nothing can be written, and when it can be again. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { SOFTWARE } from '../../../src/base/version.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { leastCost } from '../../support/least-cost.ts'
+import { startBucket } from '../../support/servers/bucket-host.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, startProgram } from '../../support/servers/program.ts'
 import { diskOf, withSmallDisk } from '../../support/faults/small-disk.ts'
@@ -135,6 +136,72 @@ test('a disk that is really full, with the log on it: requests are told so, and 
     await until(isUp)
     expect([(await write('x'.repeat(10_000))).status, (await upload()).status]).toEqual([200, 200])
     await until(() => readFileSync(join(root, 'data.log'), 'utf8').includes('service has recovered'))
+  } finally {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+})
+
+test('blobs that are fetched from the mirror leave room for commits', async () => {
+  const disk = join(folder, 'disk of a new machine')
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  const child = Bun.spawn([...withSmallDisk(disk, 240 * MIB), ...PROGRAM, 'dev'], {
+    cwd: folder,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      SERVICE_PORT: String(port),
+      SERVICE_DATA_DIR: join(disk, 'data'),
+      SERVICE_RATE_LIMIT_ENABLED: 'false',
+      SERVICE_LOG_LEVEL: 'error',
+      SERVICE_BLOB_MIRROR_BUCKET: mirror.bucket,
+      SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
+      SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
+      SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
+      SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+      SERVICE_BLOB_MIRROR_SYNC_INTERVAL_SECS: '1',
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  try {
+    await until(() =>
+      health(url).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    )
+    const account = await createAccount({ url }, 'dave')
+    const write = (record: object) =>
+      account.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', ...record } },
+      })
+    const small = diskOf(child.pid, disk)
+    const { freeBytes } = small
+    const cids: string[] = []
+    for (const byte of [1, 2]) {
+      const body = new Uint8Array(24 * MIB).fill(byte)
+      const uploaded = await account.call('com.atproto.repo.uploadBlob', { method: 'POST', body, headers: BYTES })
+      expect(await write({ blob: uploaded.body.blob })).toMatchObject({ status: 200 })
+      cids.push(uploaded.body.blob.ref.$link)
+    }
+    await until(() => bucket.keys().filter((key) => key.startsWith('blobs/b')).length === 2)
+    for (const cid of cids) rmSync(join(small.root, 'data/blobs', cid.slice(-2), cid))
+    // A file that is still open has its room.
+    await until(() => small.freeBytes > freeBytes - 8 * MIB)
+    writeFileSync(join(small.root, 'ballast'), new Uint8Array(small.freeBytes - 160 * MIB))
+    const read = async (cid: string) => {
+      const response = await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${account.did}&cid=${cid}`)
+      await response.bytes()
+      return response.status
+    }
+    expect(await read(cids[0]!)).toBe(200)
+    expect(await read(cids[1]!)).toBe(503)
+    expect(small.freeBytes).toBeGreaterThan(128 * MIB)
+    expect(await write({ text: 'there is room' })).toMatchObject({ status: 200 })
+    small.free()
+    await until(async () => (await read(cids[1]!)) === 200)
   } finally {
     child.kill('SIGKILL')
     await child.exited

@@ -10,6 +10,7 @@ import { concurrently } from '../../../base/concurrently.ts'
 import { NoPlace, Places } from '../../../base/places.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
+import { COMMIT_BYTES, hasRoomFor, NoRoom } from '../../../platform/files/free-space.ts'
 import { clientHere } from '../../../platform/running/request-scope.ts'
 import { forgetBlobFault, isFaulty } from './blob-fault-store.ts'
 import { blobMirror, restoreFromMirror, type Restoration } from './blob-mirror.ts'
@@ -20,7 +21,7 @@ import { blobFolder, blobStorage } from './open-storage.ts'
 const PAGE_ROWS = 1000
 const TRANSFERS_AT_ONCE = 4
 const BLOBS_PER_PROGRESS_LINE = 1000
-/** After this many failures in a row the mirror counts as down, and the pass ends. */
+/** After this many failures in a row the mirror counts as down, or the disk as full, and the pass ends. */
 const MAX_FAILURES_IN_A_ROW = 8
 /** Between a pass in which something failed and the next one: twice as long each time. */
 const SHORTEST_PAUSE_MILLIS = 5000
@@ -42,6 +43,8 @@ const fetches = perContext(() => ({
   /** Until when nothing is fetched for readers, and until when these files are not, on the monotonic clock. */
   restsUntil: -Infinity,
   resting: new BoundedCache<number>(MAX_RESTING),
+  /** Of the files that are on their way. */
+  bytes: 0,
   stopping: new AbortController(),
 }))
 
@@ -85,9 +88,18 @@ async function fetchForReader(ctx: Context, blob: StoredBlob): Promise<boolean> 
 /** Only called if there is a mirror. */
 const fetchFile = (ctx: Context, blob: StoredBlob): Promise<Restoration> =>
   fetches(ctx).underWay.run(blob.cid, async () => {
-    const outcome = await restoreFromMirror(ctx, blobMirror(ctx)!, blob, fetches(ctx).stopping.signal)
-    if (outcome === 'restored' && (await isFaulty(ctx.db, blob.cid))) await forgetBlobFault(ctx.db, blob.cid)
-    return outcome
+    const held = fetches(ctx)
+    const { cid, size } = blob
+    held.bytes += size
+    try {
+      if (!(await hasRoomFor(ctx.config.dataDir, held.bytes, COMMIT_BYTES)))
+        throw new NoRoom('the disk has only room left for commits')
+      const outcome = await restoreFromMirror(ctx, blobMirror(ctx)!, blob, held.stopping.signal)
+      if (outcome === 'restored' && (await isFaulty(ctx.db, cid))) await forgetBlobFault(ctx.db, cid)
+      return outcome
+    } finally {
+      held.bytes -= size
+    }
   })
 
 /** Begins to fetch what is missing or truncated. Returns a function that ends that. */
@@ -135,7 +147,7 @@ async function pass(ctx: Context, lost: Set<string>, stopping: AbortSignal): Pro
       failures++
       ctx.log.error('blob not restored', { cid, error })
       if (++failuresInARow === MAX_FAILURES_IN_A_ROW)
-        ctx.log.error('the mirror does not respond; missing blobs are fetched later')
+        ctx.log.error('no blob can be fetched from the mirror; those that are missing are fetched later')
     }
   })
   if (tally.missing > 0) ctx.log.info('blobs restored from the mirror', tally)
