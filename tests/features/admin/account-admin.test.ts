@@ -119,6 +119,12 @@ test('the operator writes to an account holder', async () => {
       json: { ...json, recipientDid: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' },
     }),
   ).toMatchObject({ status: 400, body: { message: 'Recipient not found' } })
+  for (const subject of ['Hello\r\nBcc: mallory@example.com', 'Hello\n'])
+    expect(await operator('com.atproto.admin.sendEmail', { json: { ...json, subject } })).toMatchObject({
+      status: 400,
+      body: { message: 'The subject must be one line' },
+    })
+  expect(await pds.rows('step')).toEqual([])
 })
 
 test('the operator deletes an account, and one that is not there', async () => {

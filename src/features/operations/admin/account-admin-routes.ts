@@ -78,6 +78,8 @@ export const accountAdminRoutes = [
       const { recipientDid, content, subject = DEFAULT_SUBJECT } = input
       const account = await accountOf(ctx.db, recipientDid)
       if (!account) throw invalidRequest('Recipient not found')
+      // No provider would ever take it.
+      if (/[\r\n]/.test(subject)) throw invalidRequest('The subject must be one line')
       const mail = { to: addressOf(account), subject, text: content }
       // While a message waits to be sent, sending the same text again does not add a second one.
       const key = `operator ${recipientDid} ${createHash('sha256').update(subject).update('\n').update(content).digest('hex')}`
