@@ -9,6 +9,9 @@ import { ownUrl } from '../platform/configuration/own-url.ts'
 /** Timeout of a request: long enough to delete a large account or to check all blobs. */
 const TIMEOUT_MILLIS = 600_000
 
+/** The status of methods that a server does not have. */
+const NOT_OFFERED = 501
+
 /** No server accepts connections at the address. */
 export class NoServer extends OperatorError {}
 
@@ -127,6 +130,8 @@ export const serverOf = (config: Config, token: string | null, reason: string | 
  * Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`.
  */
 function faultOf(status: number, text: string): string {
+  if (status === NOT_OFFERED)
+    return 'the server does not offer this: what it is about is not turned on in its configuration, or its version is older'
   const body = parsedJson(text) as { error?: { message?: unknown }; message?: unknown } | null | undefined
   const message = body?.message ?? body?.error?.message
   return typeof message === 'string' && message !== '' ? message : `the server returned status ${status}`

@@ -12,5 +12,8 @@ export async function changeTakedown(
   const subject = { $type: 'com.atproto.admin.defs#repoRef', did: account.did }
   await server.post('/xrpc/com.atproto.admin.updateSubjectStatus', { subject, takedown })
   const now = await findAccount(server, account.did)
-  return { value: { did: now.did, handle: now.handle, status: now.status }, text: `${nameOf(now)} is ${now.status}.` }
+  return {
+    value: { did: now.did, handle: now.handle, status: now.status },
+    text: `${nameOf(now)} is ${now.status === 'takendown' ? 'taken down' : now.status}.`,
+  }
 }

@@ -1,5 +1,5 @@
 /** Take down, or restore, a record or a blob: shared by the four commands. */
-import type { Command } from '../command.ts'
+import { type Command, Misuse } from '../command.ts'
 import { adminCommand } from '../admin-command.ts'
 import { findAccount } from '../account/operator-accounts.ts'
 import type { Server } from '../operator-server.ts'
@@ -23,9 +23,9 @@ export const recordCommand = ({ change, ...command }: Wording): Command =>
     ...command,
     parameters: ['<at-uri>'],
     async run({ server, positionals: [uri = ''] }) {
-      const name = /^at:\/\/([^/]+)\//.exec(uri)?.[1] ?? ''
+      const [, name = '', collection = '', rkey = ''] = /^at:\/\/([^/]+)\/([^/]+)\/([^/]+)$/.exec(uri) ?? []
+      if (name === '') throw new Misuse('name the record as at://ACCOUNT/COLLECTION/KEY')
       const { did } = await findAccount(server, name)
-      const [, collection = '', rkey = ''] = uri.slice('at://'.length).split('/')
       const { subject } = await server.get<{ subject: object }>('/xrpc/com.atproto.admin.getSubjectStatus', {
         uri: `at://${did}/${collection}/${rkey}`,
       })

@@ -3,7 +3,7 @@ import { Misuse, type Invocation } from '../command.ts'
 import { NAMED_BY } from '../account/operator-accounts.ts'
 import { OF_WHOM, quotaTarget, quotaText, type QuotaView } from './operator-quotas.ts'
 
-const units = { '': 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 }
+const units = { '': 1, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12 }
 
 export const quotaSetCommand = adminCommand({
   summary: 'Set how much an account, or every account, may store.',
@@ -38,9 +38,11 @@ function quotaOption(
   if (text === undefined) return undefined
   if (text === 'default') return null
   if (text === 'none') return 0
-  const [, digits = '', unit = ''] = /^(\d{1,12}) ?([kMGT]B)?$/.exec(String(text)) ?? []
-  const count = Number(digits) * (factors[unit] ?? 0)
+  const [, digits = '', unit = ''] = /^(\d{1,12}) ?([kmgt]b)?$/i.exec(String(text)) ?? []
+  const count = Number(digits) * (factors[unit.toLowerCase()] ?? 0)
   if (count === 0 || !Number.isSafeInteger(count))
-    throw new Misuse(`--${name} takes a number above 0, "none" or "default"`)
+    throw new Misuse(
+      `--${name} takes a whole number above 0${factors === units ? ', as in 500000000, 500MB or 2GB' : ''}, "none" or "default"`,
+    )
   return count
 }

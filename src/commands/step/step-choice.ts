@@ -14,8 +14,14 @@ export async function chosenSteps(
 ): Promise<{ id: string } | { kind: string }> {
   if (name === undefined) throw new Misuse('an id or a kind is required')
   if (idPattern.test(name)) return { id: name }
+  await requireKind(server, name)
+  return { kind: name }
+}
+
+/** Throws OperatorError unless there are steps of such a kind. */
+export async function requireKind(server: Server, name: string): Promise<void> {
   const { kinds } = await server.get<{ kinds: { kind: string }[] }>('/v1/admin/steps', { limit: 1 })
-  if (kinds.some(({ kind }) => kind === name)) return { kind: name }
+  if (kinds.some(({ kind }) => kind === name)) return
   throw new OperatorError(
     `there is no step kind named ${name}; the kinds are ${kinds.map(({ kind }) => kind).join(', ')}`,
   )

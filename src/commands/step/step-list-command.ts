@@ -1,6 +1,7 @@
 import { adminCommand } from '../admin-command.ts'
 import { pages } from '../operator-pages.ts'
 import { minute, table } from '../report.ts'
+import { requireKind } from './step-choice.ts'
 
 interface StepKindView {
   kind: string
@@ -41,6 +42,7 @@ export const stepListCommand = adminCommand({
       ])
       return { value: kinds, text: table(['KIND', 'WAITING', 'FAILED', 'OLDEST', 'NEXT TRY', 'LAST ERROR'], rows) }
     }
+    await requireKind(server, kind)
     const steps = await pages<StepView>(
       server,
       '/v1/admin/steps',

@@ -210,6 +210,21 @@ test('quotas of all accounts and of one are shown, set and taken back', async ()
   })
   for (const words of [[], ['--records', '0'], ['--records', '5GB'], ['--blobs', '5 furlongs']])
     expect((await run(['quota', 'set', ...words])).code).toBe(2)
+  expect((await run(['quota', 'set', '--blobs', '2 pounds'])).err).toContain('as in 500000000, 500MB or 2GB')
+  expect((await json(['quota', 'set', 'frank.test', '--blobs', '2gb'])).own).toEqual({
+    records: 5,
+    blobBytes: 2_000_000_000,
+  })
+})
+
+test('what is not there, or not turned on, is not taken for nothing', async () => {
+  for (const [words, code, says] of [
+    [['step', 'list', 'mails'], 1, 'there is no step kind named mails; the kinds are crawl, mail,'],
+    [['record', 'takedown', 'frank.test'], 2, 'name the record as at://ACCOUNT/COLLECTION/KEY'],
+    [['record', 'restore', 'at://frank.test'], 2, 'name the record as at://ACCOUNT/COLLECTION/KEY'],
+    [['push', 'key', 'rotate'], 1, 'is not turned on in its configuration'],
+  ] as const)
+    expect([words, await run([...words])]).toEqual([words, { code, out: '', err: expect.stringContaining(says) }])
 })
 
 describe('account reset-password', () => {
@@ -248,7 +263,7 @@ describe('account reset-password', () => {
 test('an account is taken down and restored', async () => {
   const ivan = await invited('ivan')
   expect((await run(['account', 'takedown', 'ivan.test', '--ref', 'case 7'])).out).toBe(
-    `ivan.test (${ivan.did}) is takendown.\n`,
+    `ivan.test (${ivan.did}) is taken down.\n`,
   )
   expect(await json(['account', 'show', 'ivan.test'])).toMatchObject({ status: 'takendown', takedownRef: 'case 7' })
   expect(await json(['account', 'list', '--status', 'takendown'])).toMatchObject([{ handle: 'ivan.test' }])
