@@ -83,7 +83,7 @@ export interface Tables {
   }
   escrow_audit: { did: string; event: string; detail: string | null }
   escrow_share: { did: string; share_wrapped: string; requested_at: number | null }
-  factor_failure: { did: string }
+  factor_failure: { did: string; until: number }
   factor_recovery_code: { did: string }
   further_handle: { did: string }
   kek_generation: { generation: number }

@@ -71,6 +71,16 @@ test('eight wrong codes in an hour close the second factor, wherever they come f
   expect(await login({ authFactorToken: alice.nextCode() })).toMatchObject({ status: 200 })
 })
 
+test('wrong codes are counted on that a node counted whose clock is ahead', async () => {
+  const { did } = alice.account
+  for (let i = 0; i < 7; i++) expect(await login({ authFactorToken: '000000' })).toMatchObject(invalid)
+  await pds.damage('factor_failure', { did }, { until: pds.clock.now() + 3_660_000 })
+  expect(await login({ authFactorToken: '000000' })).toMatchObject(invalid)
+  expect(await login({ authFactorToken: alice.nextCode() })).toMatchObject({ status: 429 })
+  pds.clock.advance({ secs: 3660 })
+  expect(await login({ authFactorToken: alice.nextCode() })).toMatchObject({ status: 200 })
+})
+
 test('a wrong code of an account that has been deleted meanwhile is not stored', async () => {
   await using other = await startPds({}, { alone: 'the test replaces a part of the server' })
   const { account } = await setUpApp(other, 'leaving')

@@ -1,8 +1,9 @@
 /** SQL of the `factor_failure` table: wrong codes of an account, which no change of address or session forgives. */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { MAX_SKEW_MILLIS } from '../../../platform/running/clock.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-/** A window of failures that begins now. One that ends later was begun while the clock was wrong, and is over. */
+/** A window of failures that begins now. One that ends much later was begun while the clock was wrong, and is over. */
 export interface FailureWindow {
   now: Millis
   until: Millis
@@ -10,7 +11,7 @@ export interface FailureWindow {
 
 export async function failuresOf(reader: Reader, did: Did, { now, until }: FailureWindow): Promise<number> {
   const row = await reader.get<{ failures: number }>(
-    sql`SELECT failures FROM factor_failure WHERE did = ${did} AND until > ${now} AND until <= ${until}`,
+    sql`SELECT failures FROM factor_failure WHERE did = ${did} AND until > ${now} AND until <= ${until + MAX_SKEW_MILLIS}`,
   )
   return row?.failures ?? 0
 }
@@ -23,7 +24,8 @@ export const countFactorFailure = (tx: Tx, did: Did, { now, until }: FailureWind
       failures = CASE WHEN ${isOpen(now)} THEN factor_failure.failures + 1 ELSE 1 END,
       until = CASE WHEN ${isOpen(now)} THEN factor_failure.until ELSE excluded.until END`)
 
-const isOpen = (now: Millis) => sql`factor_failure.until > ${now} AND factor_failure.until <= excluded.until`
+const isOpen = (now: Millis) =>
+  sql`factor_failure.until > ${now} AND factor_failure.until <= excluded.until + ${MAX_SKEW_MILLIS}`
 
 export const forgetFactorFailures = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM factor_failure WHERE did = ${did}`)
