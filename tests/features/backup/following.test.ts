@@ -338,10 +338,10 @@ function hold(bucket: BucketHost, part: string): { isThere(): boolean; deliver()
 }
 
 /** A server with an account, whose continuous backup a bucket has. */
-async function keptInBucket() {
+async function keptInBucket({ isMirrored = false } = {}) {
   const bucket = await startBucket()
   const backup = { continuous: placeIn(bucket), continuousPromise: 'sync' } as const
-  const blobMirror = { ...bucket.mirror, bucket: null }
+  const blobMirror = isMirrored ? bucket.mirror : { ...bucket.mirror, bucket: null }
   const pds = await startPdsOnFile({ backup, blobMirror })
   const alice = await createAccount(pds, 'alice')
   await isKept(pds)
@@ -392,6 +392,23 @@ test('a server that does not know yet that it was replaced keeps its database wh
   expect([code, err]).toEqual([1, expect.stringContaining('is in use by another process')])
   expect(existsSync(sqlitePath(databaseUrl))).toBe(true)
   expect((await create(alice, 'later')).status).toBe(503)
+})
+
+test('a server that does not know yet that it was replaced deletes no copies of blobs', async () => {
+  await using server = await keptInBucket({ isMirrored: true })
+  const { bucket, backup, blobMirror, pds, alice } = server
+  const [kept, dropped] = await Promise.all(
+    ['kept', 'dropped'].map(async (content) => {
+      const upload = { method: 'POST', body: content, headers: { 'content-type': 'text/plain' } }
+      return String((await alice.call('com.atproto.repo.uploadBlob', upload)).body.blob.ref.$link)
+    }),
+  )
+  await pds.lose('blob', { cid: dropped! })
+  expect(await pds.runSweep('blob-mirror')).toMatchObject({ deleted: 0, errors: 0 })
+  await (await machine(backup, blobMirror)).begin().promote()
+  // An account may have uploaded it to the other machine, which relies on the copy.
+  expect(await pds.runSweep('blob-mirror')).toMatchObject({ deleted: 0, errors: 1 })
+  for (const cid of [kept, dropped]) expect(bucket.keys()).toContain(`blobs/${cid}`)
 })
 
 test('a machine that is lost before the chain that it has begun has a base loses nothing that was acknowledged', async () => {

@@ -1,6 +1,7 @@
 /**
- * Blobs: where their bytes are, in a bucket that all nodes share or in the folder of a server on SQLite, and what has
- * to hold for them. There are few different ones, so that uploads and removals of the same bytes meet.
+ * Blobs: where their bytes are (a bucket that all nodes share, the folder of a server on SQLite, or the folders of two
+ * machines, with a mirror), and what has to hold for them. There are few different ones, so that uploads and removals of
+ * the same bytes meet.
  */
 import { join } from 'node:path'
 import { Secret } from '../../../src/base/secret.ts'
@@ -12,9 +13,11 @@ import { SimulatedBucket } from './bucket.ts'
 import { Folder } from './folder.ts'
 import type { Changed } from './storage.ts'
 import { EPOCH_MILLIS } from './timeline.ts'
-import type { World } from './world.ts'
+import type { Node, World } from './world.ts'
 
 const PREFIX = 'blobs/'
+/** Of the copies in the mirror. */
+const MIRROR_PREFIX = 'copies/'
 /** How many different blobs there are. */
 const CONTENTS = 12
 /** What is noted for so long is about to be removed from a bucket. */
@@ -35,16 +38,21 @@ const contents: readonly Content[] = Array.from({ length: CONTENTS }, (_, i) => 
   return { bytes, mimeType: MIME_TYPE, cid: cidOf(bytes) }
 })
 
-export const configOfBlobs = (isShared: boolean): ConfigOverrides => ({
+const access = { endpoint: 'http://bucket.test', accessKeyId: 'key', secretAccessKey: new Secret('secret') }
+
+export const configOfBlobs = ({ isMirrored, bucket }: Blobs): ConfigOverrides => ({
+  ...(isMirrored && {
+    blobMirror: { ...access, bucket: 'bucket', keyPrefix: MIRROR_PREFIX, syncIntervalSecs: 1 },
+  }),
   blobs: {
     gcIntervalSecs: 1,
     tempTtlSecs: KEPT_SECS,
-    ...(isShared && {
+    ...(bucket !== null && {
       store: 's3',
       s3Bucket: 'bucket',
-      s3Endpoint: 'http://bucket.test',
-      s3AccessKeyId: 'key',
-      s3SecretAccessKey: new Secret('secret'),
+      s3Endpoint: access.endpoint,
+      s3AccessKeyId: access.accessKeyId,
+      s3SecretAccessKey: access.secretAccessKey,
       s3KeyPrefix: PREFIX,
     }),
   },
@@ -76,19 +84,31 @@ const inSpaces: Referring = {
 }
 
 export class Blobs {
-  /** Null if they are in a folder. */
+  /** Null if they are in folders. */
   readonly bucket: SimulatedBucket | null
-  readonly folder: Folder | null
+  /** In the order of nodes. */
+  readonly folders: readonly Folder[]
+  /** When uploads were acknowledged, by account and CID, after which the mirror keeps copies. */
+  readonly #promised = new Map<string, number>()
 
   constructor(
     readonly world: World,
-    dataDir: string,
+    dataDirs: readonly string[],
   ) {
     const { timeline, options } = world
     this.bucket = options.onFile ? null : new SimulatedBucket(timeline, timeline.happens(0.5))
-    this.folder = options.onFile ? new Folder(join(dataDir, 'blobs'), timeline) : null
-    if (this.bucket !== null) this.bucket.onDeleted = (key) => this.#removed(key.slice(key.lastIndexOf('/') + 1))
-    if (this.folder !== null) this.folder.onRemoved = (path) => this.#removed(path.slice(path.lastIndexOf('/') + 1))
+    this.folders = dataDirs.map((dataDir) => new Folder(join(dataDir, 'blobs'), timeline))
+    const removed = (path: string) => this.#removed(path.slice(path.lastIndexOf('/') + 1))
+    for (const place of [this.bucket ?? world.bucket, ...this.folders]) if (place !== null) place.onRemoved = removed
+  }
+
+  /** Whether there are copies in a mirror, which is the bucket of two machines. */
+  get isMirrored(): boolean {
+    return this.world.pair !== null
+  }
+
+  folderOf(node: Node): Folder | undefined {
+    return this.folders[this.world.nodes.indexOf(node)]
   }
 
   /** One of the blobs that there are: one that is about to be removed, or any. */
@@ -99,11 +119,18 @@ export class Blobs {
   }
 
   get #noted(): Content[] {
+    if (this.isMirrored) return this.#unowned
     const rows = this.world.rows<{ cid: string }>(
       'SELECT cid FROM blob_removal WHERE unowned_at < ?1 ORDER BY cid',
       EPOCH_MILLIS + this.world.timeline.now - NOTED_MILLIS,
     )
     return rows.map((row) => contents.find(({ cid }) => cid === row.cid)!)
+  }
+
+  /** The mirror has copies, which a pass may be about to delete. */
+  get #unowned(): Content[] {
+    const owned = new Set(this.world.rows<{ cid: string }>('SELECT cid FROM blob').map(({ cid }) => cid))
+    return contents.filter(({ cid }) => !owned.has(cid) && this.#copyOf(cid) !== null)
   }
 
   /** Whether a blob that was uploaded then may be gone by now, if no record refers to it. */
@@ -112,12 +139,20 @@ export class Blobs {
   }
 
   #bytesOf(cid: string): Uint8Array | null {
-    if (this.bucket !== null) return this.bucket.contentOf(keyOf(cid))
-    return this.folder!.contentOf(`${this.folder!.dir}/${cid.slice(-2)}/${cid}`)
+    return this.bucket === null ? this.#fileOf(cid) : this.bucket.contentOf(keyOf(cid))
   }
 
-  #requireBytes(cid: string, why: string): void {
-    const bytes = this.#bytesOf(cid)
+  /** At the machine that serves. */
+  #fileOf(cid: string): Uint8Array | null {
+    const folder = this.folders[this.world.pair?.serving ?? 0]!
+    return folder.contentOf(`${folder.dir}/${cid.slice(-2)}/${cid}`)
+  }
+
+  #copyOf(cid: string): Uint8Array | null {
+    return this.isMirrored ? this.world.bucket!.contentOf(MIRROR_PREFIX + cid) : null
+  }
+
+  #requireBytes(cid: string, why: string, bytes = this.#bytesOf(cid)): void {
     if (bytes === null) this.world.fail(`${why}, and its bytes are not there`)
     else if (cidOf(bytes) !== cid) this.world.fail(`${why}, and its bytes are other ones`)
   }
@@ -129,8 +164,28 @@ export class Blobs {
   }
 
   #removed(cid: string): void {
-    const [row] = this.world.rows<{ did: string }>('SELECT did FROM blob WHERE cid = ?1', cid)
-    if (row !== undefined) this.world.fail(`the bytes of ${cid} are removed, and ${row.did} owns it`)
+    const rows = this.world.rows<{ did: string; at: number }>(
+      'SELECT did, uploaded_at AS at FROM blob WHERE cid = ?1',
+      cid,
+    )
+    const owners = this.isMirrored
+      ? rows.filter(({ did, at }) => at <= (this.#promised.get(`${did} ${cid}`) ?? 0))
+      : rows
+    const isThere = this.isMirrored && this.#copyOf(cid) !== null
+    if (owners.length > 0 && !isThere) this.world.fail(`the bytes of ${cid} are removed, and ${owners[0]!.did} owns it`)
+  }
+
+  /** An upload was acknowledged, which had begun then. Of two machines, the one that serves may be lost from now on. */
+  acknowledged(did: string, cid: string, begunAt: number): void {
+    if (!this.isMirrored || this.mayBeGone(begunAt)) return
+    this.#requireBytes(cid, `the upload of ${cid} was acknowledged`, this.#copyOf(cid))
+    this.#promised.set(`${did} ${cid}`, EPOCH_MILLIS + this.world.timeline.now)
+  }
+
+  /** Whether the machine that serves has fetched from the mirror what it lacks. */
+  get areFetched(): boolean {
+    const owned = this.isMirrored ? this.world.rows<{ cid: string }>('SELECT cid FROM blob') : []
+    return owned.every(({ cid }) => this.#fileOf(cid) !== null)
   }
 
   /** Whether those that were kept long enough are gone, as rows. What only records in spaces refer to stays. */
@@ -166,7 +221,7 @@ export class Blobs {
   }
 
   end(): void {
-    this.folder?.end()
+    for (const folder of this.folders) folder.end()
   }
 }
 

@@ -52,7 +52,7 @@ export class SimulatedBucket {
   listsLateMillis = 0
   isDown = false
   #versions = 0
-  onDeleted: (key: string) => void = () => {}
+  onRemoved: (key: string) => void = () => {}
   onStored: (key: string, bytes: Uint8Array, before: Uint8Array | null, by: Actor) => void = () => {}
 
   constructor(
@@ -140,7 +140,7 @@ export class SimulatedBucket {
       return { headers: new Headers(), bytes: none, names: this.#list(String(query['prefix'] ?? '')) }
     const found = this.#objects.get(key)
     if (method === 'DELETE') {
-      if (this.#objects.delete(key)) this.onDeleted(key)
+      if (this.#objects.delete(key)) this.onRemoved(key)
       return { headers: new Headers(), bytes: none }
     }
     if (method === 'PUT') {

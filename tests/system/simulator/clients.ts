@@ -526,6 +526,7 @@ export class Client {
     if (told !== 'acknowledged') return
     const blob = reply!.body['blob'] as Reference
     if (blob.ref.$link !== cid) world.fail(`${node.name} says that ${cid} is ${blob.ref.$link}`)
+    world.blobs!.acknowledged(holder.did, cid, upload.begunAt)
     if (timeline.happens(0.2)) return
     await this.#pause(timeline.between(0, 1000))
     const place = world.spaces !== null && timeline.happens(0.5) ? world.spaces.placeOf(holder) : null

@@ -22,10 +22,7 @@ const promised = <Name extends keyof typeof fs>(
   }) as Sync<Name>
 
 /** The folder in which files may be lost; null if the path is of another one. */
-function folderOf(path: string): Folder | null {
-  const { folder } = held
-  return folder !== null && folder.has(path) ? folder : null
-}
+const folderOf = (path: string): Folder | null => held.folders.find((folder) => folder.has(path)) ?? null
 
 export const access = promised('accessSync')
 export const link = promised('linkSync')

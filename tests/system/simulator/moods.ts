@@ -140,6 +140,29 @@ const spaceBlobsOnFile: Mood = { ...blobsOnFile, name: 'space-blobs', spaceShare
 /** The machine that follows is told to take over again and again, while the other one is out of reach. */
 const takeovers: Mood = { name: 'takeovers', faults: ['promote'] }
 
+/** Clients upload to two machines, which keep copies of blobs in a mirror. */
+const mirrored: Mood = {
+  name: 'mirrored',
+  blobShare: 0.7,
+  tempoMillis: 500,
+  faults: [
+    'promote',
+    'promote',
+    'crash',
+    'powerCut',
+    'powerCutAtFlush',
+    'stop',
+    'freeze',
+    'freeze',
+    'slowDisk',
+    'cutOff',
+    'silentBucket',
+    'slowBucket',
+    'lyingBucket',
+    'bucketDown',
+  ],
+}
+
 /** A backup that is behind by a moment, and machines that take over without what was not sent. */
 const behind: Mood = {
   name: 'behind',
@@ -203,6 +226,7 @@ export const kindNames: readonly string[] = [
   spaceKeys.name,
   takeovers.name,
   behind.name,
+  mirrored.name,
   ...moods.map(({ name }) => name),
 ]
 
@@ -210,6 +234,7 @@ export function kindOf(seed: number): Kind {
   // One world in five is on SQLite, and a quarter of these are of two machines. One in four of the others has a mood.
   if (seed % 160 === 119) return { ...PAIR, name: takeovers.name, mood: takeovers }
   if (seed % 160 === 39) return { ...PAIR, name: behind.name, isAsync: true, mood: behind }
+  if (seed % 160 === 79) return { ...PAIR, name: mirrored.name, mood: mirrored }
   if (seed % 20 === 19) return PAIR
   const isOnFile = seed % 5 === 4
   const mood = rareMoods[seed % 32]?.[isOnFile ? 1 : 0]

@@ -103,6 +103,39 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /owns it/,
   },
+  unmirrored: {
+    what: 'an upload is acknowledged before the mirror has its copy',
+    patches: [
+      {
+        path: 'src/features/data/blobs/blob-upload.ts',
+        find: '  await mirrorAtOnce(ctx, blob)\n',
+        put: '',
+      },
+    ],
+    found: /was acknowledged|are not fetched/,
+  },
+  'vanishing-copy': {
+    what: 'a copy is deleted from the mirror although an account has come to own the blob since it was listed',
+    patches: [
+      {
+        path: 'src/features/data/blobs/mirror-sweep.ts',
+        find: '        if (await ctx.db.transaction((tx) => hasOwner(tx, cid))) return\n',
+        put: '',
+      },
+    ],
+    found: /was acknowledged|are not fetched/,
+  },
+  'files-given-up': {
+    what: 'files that the mirror did not give when the server started are not asked for again',
+    patches: [
+      {
+        path: 'src/features/data/blobs/missing-files.ts',
+        find: '  return failures === 0\n',
+        put: '  return true\n',
+      },
+    ],
+    found: /are not fetched/,
+  },
   'surviving-session': {
     what: 'an app password is revoked beside the sign-in with it',
     patches: [

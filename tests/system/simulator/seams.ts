@@ -24,8 +24,8 @@ interface Held {
   /** The disk of the machine that is at work. */
   diskInUse: (() => Disk) | null
   bucket: SimulatedBucket | null
-  /** Where blobs are, unless they are in the bucket. */
-  folder: Folder | null
+  /** Where blobs are, unless they are in the bucket: one folder for each machine. */
+  folders: readonly Folder[]
   /** Longest time that an operation on a file of the machine at work takes; null if none takes any. */
   fileMillis: (() => number) | null
   /** Stands in for `SQL` of the driver. */
@@ -37,7 +37,7 @@ export const held: Held = {
   timeline: null,
   diskInUse: null,
   bucket: null,
-  folder: null,
+  folders: [],
   fileMillis: null,
   connect: null,
 }

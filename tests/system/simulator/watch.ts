@@ -110,7 +110,7 @@ export class Watch {
   /** Steps whose end a living node could not store are repeated after five minutes. Nobody waits for that. */
   get isAtRest(): boolean {
     if (this.#unnumbered.size > 0 || this.#misnamed().length > 0) return false
-    if (this.world.blobs?.areSwept === false) return false
+    if (this.world.blobs?.areSwept === false || this.world.blobs?.areFetched === false) return false
     if (this.world.disk !== null) this.newest = this.head = this.#headInDatabase()
     const living = this.#living()
     const { pair } = this.world
@@ -132,6 +132,7 @@ export class Watch {
     const [misnamed] = this.#misnamed()
     if (misnamed !== undefined) return misnamed
     if (this.world.blobs?.areSwept === false) return 'blobs without references are still there'
+    if (this.world.blobs?.areFetched === false) return 'blobs are not fetched from the mirror'
     return `steps are not done: ${JSON.stringify(this.world.rows('SELECT kind, tries, last_error FROM step'))}`
   }
 

@@ -198,7 +198,7 @@ export class Node {
       this.kill()
       const disk = world.diskOf(this)
       if (how !== 'stopped') disk?.restart(how === 'killed')
-      if (how === 'without power') world.blobs?.folder?.cut()
+      if (how === 'without power') world.blobs?.folderOf(this)?.cut()
       // A machine that follows has put its database aside.
       if (disk !== null && disk === world.disk && (world.pair === null || this.app !== null))
         world.watch.requireReceived()
@@ -369,12 +369,12 @@ export class World {
       (_, i) => new Disk(join(ground.dir, `disk${i}`), this.timeline, i === 0 ? (ground.file?.bytes ?? null) : null),
     )
     this.pair = options.isPair ? new Pair(this, options.isAsync ?? false) : null
-    this.blobs = options.mood?.blobShare === undefined ? null : new Blobs(this, join(ground.dir, FOLDER_ON_FILE))
+    this.blobs = options.mood?.blobShare === undefined ? null : new Blobs(this, this.#foldersOfBlobs())
     this.spaces = options.mood?.spaceShare === undefined ? null : new Spaces(this)
     held.timeline = this.timeline
     held.diskInUse = () => this.#diskInUse!
     held.bucket = this.bucket
-    held.folder = this.blobs?.folder ?? null
+    held.folders = this.blobs?.folders ?? []
     held.fileMillis =
       this.pair === null && this.blobs === null ? null : () => this.#diskInUse?.fileMillis ?? PAIR_FILE_MILLIS
     // Some outages take longer than nodes and database wait for each other; then less happens, for longer.
@@ -389,7 +389,7 @@ export class World {
     this.directory = mood?.renameShare === undefined ? null : new SimulatedDirectory(this.timeline, this.#registered())
     this.watch = new Watch(this)
     this.sessions = new Sessions(this.watch.ledger)
-    this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, `node ${i + 1}`))
+    this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, nameOfNode(i)))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
     this.relay = new Relay(this)
     this.server.onSilentCommit = ({ client }) => {
@@ -423,6 +423,13 @@ export class World {
 
   get bucket(): SimulatedBucket | null {
     return this.pair?.bucket ?? this.blobs?.bucket ?? null
+  }
+
+  /** Data directories of machines whose blobs are not in a bucket. */
+  #foldersOfBlobs(): string[] {
+    if (!this.options.onFile) return []
+    if (this.pair === null) return [join(this.ground.dir, FOLDER_ON_FILE)]
+    return Array.from({ length: this.options.nodes }, (_, i) => this.pair!.folderOf(nameOfNode(i)))
   }
 
   /** The disk that counts: of the only server on SQLite, or of the machine that serves. Null on PostgreSQL. */
@@ -465,7 +472,7 @@ export class World {
     const { pair, blobs, spaces } = this
     const folder = this.disk === null ? node.name.replaceAll(' ', '') : FOLDER_ON_FILE
     const extras = `${blobs === null ? '' : ' with blobs'}${spaces === null ? '' : ' with spaces'}`
-    const name = pair !== null ? pair.nameOf(node.name) : `${folder}${extras}`
+    const name = `${pair?.nameOf(node.name) ?? folder}${extras}`
     const databaseUrl = this.diskOf(node)?.path ?? 'postgres://simulated@localhost/simulated'
     const known = this.ground.configs.get(name)
     if (known !== undefined) return { ...known, databaseUrl }
@@ -477,7 +484,7 @@ export class World {
       },
       {
         ...(pair !== null && configOfPair(node.name, pair.isAsync)),
-        ...(blobs !== null && configOfBlobs(blobs.bucket !== null)),
+        ...(blobs !== null && configOfBlobs(blobs)),
         ...(spaces !== null && { spaces: { enabled: true } }),
         signingKeyMasterKey: MASTER_KEY,
         database: { afterFailover: 'continue' },
@@ -620,7 +627,7 @@ export class World {
       timeline: null,
       diskInUse: null,
       bucket: null,
-      folder: null,
+      folders: [],
       fileMillis: null,
       connect: null,
     })
@@ -657,6 +664,8 @@ function migrated(): Database {
   observe(db)
   return db
 }
+
+const nameOfNode = (i: number): string => `node ${i + 1}`
 
 const MAX_NODES = 3
 /** Of servers on SQLite. */

@@ -95,9 +95,10 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
     await pace(TRANSFER_COST_BYTES)
     const cid = key.slice(mirror.keyPrefix.length)
     try {
-      // An upload that is acknowledged with this copy has its row before, or looks for the copy afterwards.
+      // An upload that is acknowledged with this copy has its row before, or looks for the copy afterwards. Of two
+      // machines, a transaction fails at the one that was replaced, and the other one may have an owner.
       await blobFolder(ctx).alone(cid, async () => {
-        if (await hasOwner(ctx.db, cid)) return
+        if (await ctx.db.transaction((tx) => hasOwner(tx, cid))) return
         await mirror.bucket.delete(key)
         report.deleted++
       })
