@@ -125,17 +125,6 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     ],
     found: /was acknowledged|are not fetched/,
   },
-  'files-given-up': {
-    what: 'files that the mirror did not give when the server started are not asked for again',
-    patches: [
-      {
-        path: 'src/features/data/blobs/missing-files.ts',
-        find: '  return failures === 0\n',
-        put: '  return true\n',
-      },
-    ],
-    found: /are not fetched/,
-  },
   'surviving-session': {
     what: 'an app password is revoked beside the sign-in with it',
     patches: [
