@@ -1,7 +1,7 @@
 /**
  * Blobs: where their bytes are (a bucket that all nodes share, the folder of a server on SQLite, or the folders of two
- * machines, with a mirror), and what has to hold for them. There are few different ones, so that uploads and removals of
- * the same bytes meet.
+ * machines, with a mirror), and what has to hold for them. There are few different ones, so that uploads and removals
+ * of the same bytes meet.
  */
 import { join } from 'node:path'
 import { Secret } from '../../../src/base/secret.ts'
