@@ -2,7 +2,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { adminCommand } from '../admin-command.ts'
 import { Misuse } from '../command.ts'
 import { table } from '../report.ts'
-import { PATH, signUpsIn, windowOptions } from './operator-sign-ups.ts'
+import { PATH, type SignUp, signUpsIn, windowOptions } from './operator-sign-ups.ts'
 
 const acts: readonly string[] = ['takedown', 'restore', 'delete']
 const ACCOUNTS_PER_REQUEST = 50
@@ -28,14 +28,8 @@ never deleted.`,
   async run({ server, terminal, positionals: [act = ''], options }) {
     if (!acts.includes(act)) throw new Misuse(`the act must be one of ${acts.join(', ')}`)
     const { from, until, accounts } = await signUpsIn(server, options)
-    const kept = new Set(
-      String(options['except'] ?? '')
-        .split(',')
-        .map((name) => name.trim().replace(/^@/, '')),
-    )
-    const meant = accounts.filter(
-      ({ did, handle, role }) => role === null && !kept.has(did) && !kept.has(handle ?? did),
-    )
+    const kept = keptAccounts(accounts, String(options['except'] ?? ''))
+    const meant = accounts.filter(({ did, role }) => role === null && !kept.has(did))
     const preview = table(
       ['HANDLE', 'STATUS', 'DID'],
       meant.map(({ handle, status, did, arrived }) => [handle ?? '', arrived ? `${status}, moved here` : status, did]),
@@ -56,3 +50,22 @@ never deleted.`,
     return { value: undone, text: [`${act}: ${undone.length - left.length} accounts.`, ...lines].join('\n') }
   },
 })
+
+/**
+ * Returns the DIDs of the accounts that a list names. Throws OperatorError for a name of none of them: the account that
+ * was meant would not be kept.
+ */
+function keptAccounts(accounts: readonly Pick<SignUp, 'did' | 'handle'>[], list: string): ReadonlySet<string> {
+  const names = list
+    .split(',')
+    .map((name) => name.trim().replace(/^@/, '').toLowerCase())
+    .filter((name) => name !== '')
+  return new Set(
+    names.map((name) => {
+      const found = accounts.find(({ did, handle }) => name === did.toLowerCase() || name === handle)
+      if (found === undefined)
+        throw new OperatorError(`--except: ${name} is not among these accounts; nothing was done`)
+      return found.did
+    }),
+  )
+}

@@ -148,12 +148,20 @@ test('commands show them, and undo them but for those that are named', async () 
   expect((await run('undo-sign-ups', 'takedown', '--dry-run')).out).toContain('3 accounts')
   expect(await run('undo-sign-ups', 'takedown')).toMatchObject({ code: 2 })
   expect(await statusesOf(window)).toEqual(['active', 'active', 'active'])
+  // Who is misspelt, or named without the domain, would not be kept.
+  for (const list of [accounts[0]!.handle.split('.')[0]!, `${accounts[0]!.handle},x`])
+    expect(await run('undo-sign-ups', 'delete', '--yes', '--except', list)).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringContaining('is not among these accounts; nothing was done'),
+    })
+  expect(await statusesOf(window)).toEqual(['active', 'active', 'active'])
   const undone = await run(
     'undo-sign-ups',
     'takedown',
     '--yes',
     '--except',
-    `x,@${accounts[0]!.handle}`,
+    `@${accounts[0]!.handle.toUpperCase()}, `,
     '--reason',
     'a flood',
   )
