@@ -294,6 +294,24 @@ test('what strangers write is shown as text', async () => {
   expect(away.body).toContain('href="/admin"')
 })
 
+test('names of strangers do not change the direction of what is beside them', async () => {
+  const [mirrored, hidden] = ['\u202eelpmaxe', 'exam\u200bple']
+  const wendy = await createAccount(pds, 'wendy')
+  for (const name of [mirrored, hidden])
+    expect((await wendy.call('com.atproto.server.createAppPassword', { json: { name } })).status).toBe(200)
+  await request(`${pds.url}/waitlist`, { json: { email: `a${mirrored}@example.com` } })
+  const browser = await signedIn(olivia)
+  const account = shownIn((await browser.open(`/admin/account?did=${wendy.did}`)).body)
+  const waitlist = shownIn((await browser.open('/admin/waitlist')).body)
+  expect(account).toContain('elpmaxe')
+  expect(account).toContain('example')
+  expect(waitlist).toContain('aelpmaxe@example.com')
+  expect(account + waitlist).not.toMatch(/[\u200b\u202e]/)
+})
+
+/** The text of a page, without the fields of its forms. */
+const shownIn = (body: string): string => body.replaceAll(/<[^>]*>/g, ' ')
+
 test('lists are paged', async () => {
   const browser = await signedIn(ivo)
   for (let i = 0; i < 26; i++) await request(`${pds.url}/waitlist`, { json: { email: `waiting${i}@example.com` } })

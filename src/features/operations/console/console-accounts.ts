@@ -1,5 +1,5 @@
 /** Accounts: the list, the search, and everything about one of them. */
-import { html, type Html, type Wording } from '../../../http/html.ts'
+import { html, plainName, type Html, type Wording } from '../../../http/html.ts'
 import { listPhrase, sizePhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole } from '../operators/operators.ts'
@@ -27,6 +27,8 @@ import type { ActForm } from './console-layout.ts'
 
 const ROWS = 25
 const MAX_SEARCH_CHARS = 253
+/** An app has a name and the URL of its metadata. */
+const MAX_NAME_CHARS = 600
 
 interface Listed {
   accounts: {
@@ -240,7 +242,9 @@ function accessPart(desk: Desk, did: string, { access }: Access): Html {
   ${listOf(
     shown.map(({ id, kind, name, openedAt, usedAt, openedWith, openedFrom }, i) =>
       noteRow(
-        name === null ? wordFor(accessKinds, kind) : texts.kindNamed({ kind: wordFor(accessKinds, kind), name }),
+        name === null
+          ? wordFor(accessKinds, kind)
+          : texts.kindNamed({ kind: wordFor(accessKinds, kind), name: plainName(name, MAX_NAME_CHARS) }),
         [openedWith !== null && placeOf(openedWith, openedFrom), usesOf(openedAt, usedAt)],
         mayRole(desk.who.role, 'endAccess')
           ? actForm(desk, {

@@ -1,5 +1,5 @@
 /** Invite codes, claim codes, and who waits for an account. */
-import { html, type Html } from '../../../http/html.ts'
+import { html, plainName, type Html } from '../../../http/html.ts'
 import type { InsideAnswer } from '../../../http/inside.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
@@ -19,6 +19,7 @@ import {
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
+const MAX_ADDRESS_CHARS = 320
 const CLAIMS = 'claims'
 const BACK = '/admin/invites'
 
@@ -162,7 +163,7 @@ export async function waitlistPage(desk: Desk): Promise<Response> {
   ${listOf(
     signups.map(({ email, handle, createdAt }, i) =>
       noteRow(
-        email,
+        plainName(email, MAX_ADDRESS_CHARS),
         [handle !== undefined && texts.wants({ handle }), consoleTexts.since({ time: minuteOf(createdAt) })],
         html`<div class="stack">${actForm(desk, { id: `invite-${i}`, act: 'waitlist-invite', back: '/admin/waitlist', button: texts.invite, fields: { email } })}${actForm(desk, { id: `remove-${i}`, act: 'waitlist-remove', back: '/admin/waitlist', button: texts.remove, fields: { email } })}</div>`,
       ),
