@@ -18,7 +18,8 @@ import type { BlobBody, OpenOptions, StoredBlob } from './blob-storage.ts'
 import { storedBlobs } from './blob-store.ts'
 import { blobFolder, blobStorage } from './open-storage.ts'
 
-const PAGE_ROWS = 1000
+/** Few, because requests wait while rows are read, and for what the system says of their files. */
+const PAGE_ROWS = 200
 const TRANSFERS_AT_ONCE = 4
 const BLOBS_PER_PROGRESS_LINE = 1000
 /** After this many failures in a row the mirror counts as down, or the disk as full, and the pass ends. */
