@@ -1,7 +1,7 @@
 /** Shared by the commands for sign-ups. */
 import { pages } from '../operator-pages.ts'
 import type { Server } from '../operator-server.ts'
-import type { Invocation, Option } from '../command.ts'
+import { type Invocation, Misuse, type Option } from '../command.ts'
 
 export interface SignUp {
   did: string
@@ -31,12 +31,18 @@ export const windowOptions = {
   until: { value: 'TIME', doc: 'End. Default: now.' },
 } as const satisfies Record<string, Option>
 
-/** Returns the accounts made in the period of the options. Its end is fixed first, so that pages do not shift. */
+/**
+ * Returns the accounts made in the period of the options. Its end is fixed first, so that pages do not shift. Throws
+ * `Misuse` for an empty time, as of a variable that is not set: the default would stand for another period.
+ */
 export async function signUpsIn(
   server: Server,
   options: Invocation['options'],
 ): Promise<SignUpPage & { accounts: SignUp[] }> {
-  const textOf = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
+  const textOf = (name: string) => {
+    if (options[name] === '') throw new Misuse(`--${name} takes a time, such as 2026-11-24T03:00:00Z`)
+    return typeof options[name] === 'string' ? options[name] : undefined
+  }
   const first = await server.get<SignUpPage>(PATH, { from: textOf('from'), until: textOf('until'), limit: 1 })
   const { from, until } = first
   const accounts = await pages<SignUp>(server, PATH, 'accounts', { from, until }, { limit: undefined, pageSize: 100 })

@@ -143,11 +143,18 @@ test('a page of the console undoes those that are ticked', async () => {
 test('commands show them, and undo them but for those that are named', async () => {
   const { window, accounts } = await burst(3)
   const given = ['--from', window.from, '--until', window.until, '--url', pds.url]
-  const run = (...words: string[]) => runProgram(['account', ...words, ...given], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+  const env = { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }
+  const run = (...words: string[]) => runProgram(['account', ...words, ...given], env)
   expect((await run('sign-ups')).out).toContain(accounts[0]!.handle)
   expect((await run('undo-sign-ups', 'takedown', '--dry-run')).out).toContain('3 accounts')
   expect(await run('undo-sign-ups', 'takedown')).toMatchObject({ code: 2 })
   expect(await statusesOf(window)).toEqual(['active', 'active', 'active'])
+  for (const name of ['--from', '--until'])
+    expect(await runProgram(['account', 'undo-sign-ups', 'delete', '--yes', ...given, name, ''], env)).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining(`${name} takes a time`),
+    })
   // Who is misspelt, or named without the domain, would not be kept.
   for (const list of [accounts[0]!.handle.split('.')[0]!, `${accounts[0]!.handle},x`])
     expect(await run('undo-sign-ups', 'delete', '--yes', '--except', list)).toMatchObject({
