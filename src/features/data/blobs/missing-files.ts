@@ -131,9 +131,10 @@ async function pass(ctx: Context, lost: Set<string>, stopping: AbortSignal): Pro
   const tally = { missing: 0, restored: 0 }
   let failures = 0
   let failuresInARow = 0
-  await concurrently(missingBlobs(ctx), TRANSFERS_AT_ONCE, async (blob) => {
+  const isOver = () => stopping.aborted || failuresInARow >= MAX_FAILURES_IN_A_ROW
+  await concurrently(missingBlobs(ctx, isOver), TRANSFERS_AT_ONCE, async (blob) => {
     const { cid } = blob
-    if (stopping.aborted || failuresInARow >= MAX_FAILURES_IN_A_ROW || lost.has(cid)) return
+    if (isOver() || lost.has(cid)) return
     if (++tally.missing % BLOBS_PER_PROGRESS_LINE === 0) ctx.log.info('restoring blobs from the mirror', tally)
     try {
       const outcome = await fetchFile(ctx, blob)
@@ -155,8 +156,9 @@ async function pass(ctx: Context, lost: Set<string>, stopping: AbortSignal): Pro
   return failures === 0
 }
 
-async function* missingBlobs(ctx: Context): AsyncGenerator<StoredBlob> {
+async function* missingBlobs(ctx: Context, isOver: () => boolean): AsyncGenerator<StoredBlob> {
   for await (const page of storedBlobs(ctx.db, PAGE_ROWS)) {
+    if (isOver()) return
     const sizes = await Promise.all(page.map(({ cid }) => blobFolder(ctx).sizeOf(cid)))
     yield* page.filter(({ size }, i) => sizes[i] !== size)
   }
