@@ -73,7 +73,7 @@ test('the guide to moderation takes an account and a record down', async () => {
   const session = await signIn(machine, 'alice')
   const { uri, cid } = await post(machine, session)
   const printed = await machine.follow('moderation.md', { values: () => ({ URI: uri, CID: cid }) })
-  expect(printed[1]).toContain('is takendown')
+  expect(printed[1]).toContain('is taken down')
   expect(printed[2]).toContain('is active')
   expect(JSON.parse(printed[3]!)).toMatchObject({ takedown: { applied: true, ref: 'case 18' } })
   expect(JSON.parse(printed.at(-1)!).events.map(({ action }: { action: string }) => action)).toEqual([
