@@ -9,7 +9,11 @@ import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
-const { pds, freshPage } = useWorld({ browser: true, config: { rateLimit: { enabled: false } } })
+const { pds, freshPage } = useWorld({
+  browser: true,
+  config: { rateLimit: { enabled: false } },
+  options: { alone: 'a node knows the forms that it has got itself' },
+})
 const app = setUp(() => Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('back in the app') }))
 
 /** The second press comes once the first request has left, as with a hand that is slower than a test. */
