@@ -209,14 +209,15 @@ test('an account without a password gets one', async () => {
 })
 
 test('an address that no account can have is answered like any other, and leaves no work that fails', async () => {
-  // Mails that tests before have caused, which another node may be sending.
+  // Accounts of tests before are told of what happened to them, which may take a moment.
+  const work = async () => (await pds.rows('step')).filter(({ key }) => key?.startsWith('notice ') !== true)
   await until(async () => {
     await pds.runSteps()
-    return (await pds.count('step')) === 0
+    return (await work()).length === 0
   })
   for (const email of ['a\0b@example.com', '\0', 'a'.repeat(5000), ' ', '\ufffd@example.com']) {
     expect([email, (await requestReset(email)).status]).toEqual([email, 200])
     await pds.runSteps()
-    expect([email, await pds.rows('step')]).toEqual([email, []])
+    expect([email, await work()]).toEqual([email, []])
   }
 })

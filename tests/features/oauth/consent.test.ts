@@ -178,18 +178,6 @@ describe('the answer', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 400])
   })
 
-  test('a form that is sent twice gives both requests the one code', async () => {
-    const app = client()
-    const fields = { request_uri: await app.requestUri(), client_id: app.clientId, action: 'approve', ...person }
-    const answers = [...(await Promise.all([post(fields), post(fields)])), await post(fields)]
-    expect(answers.map(({ status }) => status)).toEqual([303, 303, 303])
-    const [location, ...others] = new Set(answers.map(({ headers }) => headers.get('location')!))
-    expect(others).toEqual([])
-    const code = new URL(location!).searchParams.get('code')!
-    expect([(await app.redeem(code)).status, (await app.redeem(code)).status]).toEqual([200, 400])
-    expect((await post({ ...fields, action: 'deny' })).status).toBe(400)
-  })
-
   test('must be yes or no, for the request as it was pushed, from a page of ours', async () => {
     const app = client()
     const fields = { request_uri: await app.requestUri(), client_id: app.clientId, action: 'approve', ...person }

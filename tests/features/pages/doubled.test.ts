@@ -101,3 +101,22 @@ test('a form that differs, or that another browser sends, is another one', async
   ] as const)
     expect([handle, await signUps(handle, other)]).toEqual([handle, { statuses: [303, 400], browsers: 1 }])
 })
+
+test('a consent that is sent twice gives both requests the one code', async () => {
+  const hanna = await createAccount(pds, 'hanna')
+  const client = new OAuthClient(pds, loopbackClientId('atproto'))
+  const fields = {
+    request_uri: await client.requestUri({ scope: 'atproto' }),
+    client_id: client.clientId,
+    identifier: hanna.handle,
+    password: PASSWORD,
+  }
+  const decide = (action: string) => send('/oauth/authorize', { ...fields, action })
+  const answers = [...(await Promise.all([decide('approve'), decide('approve')])), await decide('approve')]
+  expect(answers.map(({ status }) => status)).toEqual([303, 303, 303])
+  const [location, ...others] = new Set(answers.map(({ headers }) => headers.get('location')!))
+  expect(others).toEqual([])
+  const code = new URL(location!).searchParams.get('code')!
+  expect([(await client.redeem(code)).status, (await client.redeem(code)).status]).toEqual([200, 400])
+  expect((await decide('deny')).status).toBe(400)
+})
