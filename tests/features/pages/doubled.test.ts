@@ -97,7 +97,6 @@ test('a form that differs, or that another browser sends, is another one', async
     ['dave', { fields: { password: `${PASSWORD}!` } }],
     ['erin', { headers: { 'user-agent': 'Another/1' } }],
     ['fred', { headers: { 'x-forwarded-for': '198.51.100.7' } }],
-    ['gina', { headers: { cookie: 'holdfast-form=another' } }],
   ] as const)
     expect([handle, await signUps(handle, other)]).toEqual([handle, { statuses: [303, 400], browsers: 1 }])
 })
@@ -119,4 +118,13 @@ test('a consent that is sent twice gives both requests the one code', async () =
   const code = new URL(location!).searchParams.get('code')!
   expect([(await client.redeem(code)).status, (await client.redeem(code)).status]).toEqual([200, 400])
   expect((await decide('deny')).status).toBe(400)
+})
+
+test('a second request may have the cookies of the response to the first one', async () => {
+  const form = { handle: 'gina', email: 'gina@mail.example', password: PASSWORD }
+  const first = await send('/account/sign-up', form)
+  const cookies = first.headers.getSetCookie().map((cookie) => cookie.split(';')[0]!)
+  expect([first.status, cookies.length > 0]).toEqual([303, true])
+  const second = await send('/account/sign-up', form, { cookie: cookies.join('; ') })
+  expect([second.status, second.headers.get('location')]).toEqual([303, first.headers.get('location')])
 })

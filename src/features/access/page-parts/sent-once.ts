@@ -32,7 +32,8 @@ const sent = perContext(() => new Map<string, Promise<Shared | null>>())
  * what a passkey or a code of a second factor has proved, which counts once.
  *
  * Only for forms that have a secret in them, or the cookie of who is signed in: what tells browsers apart has to be in
- * the request.
+ * the request. With a secret in the form, cookies do not count: the browser may have those of the first response by the
+ * time that it sends the second request.
  */
 export async function sentOnce(
   call: PageCall,
@@ -59,12 +60,16 @@ export async function sentOnce(
   return response
 }
 
+/** Fields with what only one person, or one browser, knows. */
+const secretFields = ['password', 'form_token'] as const
+
 /** What two requests have in common that a browser sends for one form. */
 function keyOf({ request, url, client }: PageCall, form: URLSearchParams): string {
   const { headers } = request
+  const hasSecret = secretFields.some((name) => (form.get(name) ?? '') !== '')
   const parts = [
     url.pathname + url.search,
-    headers.get('cookie'),
+    hasSecret ? null : headers.get('cookie'),
     headers.get('user-agent'),
     client.address,
     form.toString(),
