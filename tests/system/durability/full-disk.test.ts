@@ -142,12 +142,11 @@ test('a disk that is really full, with the log on it: requests are told so, and 
   }
 })
 
-test('blobs that are fetched from the mirror leave room for commits', async () => {
-  const disk = join(folder, 'disk of a new machine')
+/** A server on a disk of 240 MiB, which it shares with nobody; `files` is what the test sees of that disk. */
+async function startOnSmallDisk(name: string, env: Record<string, string> = {}) {
+  const disk = join(folder, name)
   const port = await freePort()
   const url = `http://localhost:${port}`
-  await using bucket = await startBucket()
-  const { mirror } = bucket
   const child = Bun.spawn([...withSmallDisk(disk, 240 * MIB), ...PROGRAM, 'dev'], {
     cwd: folder,
     env: {
@@ -156,81 +155,71 @@ test('blobs that are fetched from the mirror leave room for commits', async () =
       SERVICE_DATA_DIR: join(disk, 'data'),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
       SERVICE_LOG_LEVEL: 'error',
-      SERVICE_BLOB_MIRROR_BUCKET: mirror.bucket,
-      SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
-      SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
-      SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
-      SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
-      SERVICE_BLOB_MIRROR_SYNC_INTERVAL_SECS: '1',
+      ...env,
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  try {
-    await until(() =>
-      health(url).then(
-        ({ status }) => status === 200,
-        () => false,
-      ),
-    )
-    const account = await createAccount({ url }, 'dave')
-    const write = (record: object) =>
-      account.call('com.atproto.repo.createRecord', {
-        json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', ...record } },
-      })
-    const small = diskOf(child.pid, disk)
-    const { freeBytes } = small
-    const cids: string[] = []
-    for (const byte of [1, 2]) {
-      const body = new Uint8Array(24 * MIB).fill(byte)
-      const uploaded = await account.call('com.atproto.repo.uploadBlob', { method: 'POST', body, headers: BYTES })
-      expect(await write({ blob: uploaded.body.blob })).toMatchObject({ status: 200 })
-      cids.push(uploaded.body.blob.ref.$link)
-    }
-    await until(() => bucket.keys().filter((key) => key.startsWith('blobs/b')).length === 2)
-    for (const cid of cids) rmSync(join(small.root, 'data/blobs', cid.slice(-2), cid))
-    // A file that is still open has its room.
-    await until(() => small.freeBytes > freeBytes - 8 * MIB)
-    writeFileSync(join(small.root, 'ballast'), new Uint8Array(small.freeBytes - 160 * MIB))
-    const read = async (cid: string) => {
-      const response = await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${account.did}&cid=${cid}`)
-      await response.bytes()
-      return response.status
-    }
-    expect(await read(cids[0]!)).toBe(200)
-    expect(await read(cids[1]!)).toBe(503)
-    expect(small.freeBytes).toBeGreaterThan(128 * MIB)
-    expect(await write({ text: 'there is room' })).toMatchObject({ status: 200 })
-    small.free()
-    await until(async () => (await read(cids[1]!)) === 200)
-  } finally {
+  const end = async () => {
     child.kill('SIGKILL')
     await child.exited
   }
+  await until(() =>
+    health(url).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  ).catch((error) => end().then(() => Promise.reject(error)))
+  return { url, port, files: diskOf(child.pid, disk), [Symbol.asyncDispose]: end }
+}
+
+test('blobs that are fetched from the mirror leave room for commits', async () => {
+  await using bucket = await startBucket()
+  const { mirror } = bucket
+  await using server = await startOnSmallDisk('disk of a new machine', {
+    SERVICE_BLOB_MIRROR_BUCKET: mirror.bucket,
+    SERVICE_BLOB_MIRROR_ENDPOINT: mirror.endpoint,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: mirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+    SERVICE_BLOB_MIRROR_SYNC_INTERVAL_SECS: '1',
+  })
+  const { url, files } = server
+  const account = await createAccount({ url }, 'dave')
+  const write = (record: object) =>
+    account.call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', ...record } },
+    })
+  const { freeBytes } = files
+  const cids: string[] = []
+  for (const byte of [1, 2]) {
+    const body = new Uint8Array(24 * MIB).fill(byte)
+    const uploaded = await account.call('com.atproto.repo.uploadBlob', { method: 'POST', body, headers: BYTES })
+    expect(await write({ blob: uploaded.body.blob })).toMatchObject({ status: 200 })
+    cids.push(uploaded.body.blob.ref.$link)
+  }
+  await until(() => bucket.keys().filter((key) => key.startsWith('blobs/b')).length === 2)
+  for (const cid of cids) rmSync(join(files.root, 'data/blobs', cid.slice(-2), cid))
+  // A file that is still open has its room.
+  await until(() => files.freeBytes > freeBytes - 8 * MIB)
+  writeFileSync(join(files.root, 'ballast'), new Uint8Array(files.freeBytes - 160 * MIB))
+  const read = async (cid: string) => {
+    const response = await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${account.did}&cid=${cid}`)
+    await response.bytes()
+    return response.status
+  }
+  expect(await read(cids[0]!)).toBe(200)
+  expect(await read(cids[1]!)).toBe(503)
+  expect(files.freeBytes).toBeGreaterThan(128 * MIB)
+  expect(await write({ text: 'there is room' })).toMatchObject({ status: 200 })
+  files.free()
+  await until(async () => (await read(cids[1]!)) === 200)
 })
 
 test('what clients do not take of repositories and archives, and what they upload, leaves room for commits', async () => {
-  const disk = join(folder, 'disk of strangers')
-  const port = await freePort()
-  const url = `http://localhost:${port}`
-  const child = Bun.spawn([...withSmallDisk(disk, 240 * MIB), ...PROGRAM, 'dev'], {
-    cwd: folder,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      SERVICE_PORT: String(port),
-      SERVICE_DATA_DIR: join(disk, 'data'),
-      SERVICE_RATE_LIMIT_ENABLED: 'false',
-      SERVICE_LOG_LEVEL: 'error',
-    },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
+  await using server = await startOnSmallDisk('disk of strangers')
+  const { url, port, files } = server
   const sockets: Socket[] = []
   try {
-    await until(() =>
-      health(url).then(
-        ({ status }) => status === 200,
-        () => false,
-      ),
-    )
     const account = await createAccount({ url }, 'carol')
     const write = (text: string) =>
       account.call('com.atproto.repo.createRecord', {
@@ -250,7 +239,7 @@ test('what clients do not take of repositories and archives, and what they uploa
     await until(async () => (await exports('running')) > 0)
     await until(async () => (await exports('running')) + (await exports('waiting')) === 0)
     expect(await exports('straggling')).toBeGreaterThan(0)
-    expect(diskOf(child.pid, disk).freeBytes).toBeWithin(96 * MIB, 144 * MIB)
+    expect(files.freeBytes).toBeWithin(96 * MIB, 144 * MIB)
     for (let i = 0; i < 20; i++) expect((await write('x'.repeat(10_000))).status).toBe(200)
     const answer = await account.call('com.atproto.repo.uploadBlob', {
       method: 'POST',
@@ -262,8 +251,6 @@ test('what clients do not take of repositories and archives, and what they uploa
     expect(archive).toMatchObject({ status: 503, body: { error: { message: expect.stringContaining('no room') } } })
   } finally {
     for (const socket of sockets) socket.destroy()
-    child.kill('SIGKILL')
-    await child.exited
   }
 })
 
