@@ -2,7 +2,9 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
+import { bearer, request } from '../../support/clients/http.ts'
+import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from '../../support/clients/uploader.ts'
+import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -297,6 +299,35 @@ test('a file that is lost or damaged while the server runs is replaced when it i
   for (const cid of cids) expect(await alice.sees(cid)).toEqual(SERVED)
   expect(cids.map(onDisk)).toEqual(contents)
   expect(await faults()).toEqual([])
+})
+
+test('a blob that is taken down while it is fetched is not sent', async () => {
+  const { ref } = await publish(randomBytes(3000))
+  const cid = ref.$link
+  await mirror()
+  rmSync(pathOf(cid))
+  const held: (() => void)[] = []
+  bucket.intercept = (incoming, response, key) => {
+    if (incoming.method !== 'GET' || !key.endsWith(cid)) return false
+    held.push(() => bucket.pass(incoming, response))
+    return true
+  }
+  const read = alice.sees(cid)
+  await until(() => held.length === 1)
+  const takeDown = (applied: boolean) =>
+    request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+      headers: bearer(ADMIN_TOKEN),
+      json: {
+        subject: { $type: 'com.atproto.admin.defs#repoBlobRef', did: alice.did, cid },
+        takedown: { applied },
+      },
+    })
+  expect((await takeDown(true)).status).toBe(200)
+  bucket.intercept = null
+  held[0]!()
+  expect(await read).toEqual(BLOB_NOT_FOUND)
+  await takeDown(false)
+  expect(await alice.sees(cid)).toEqual(SERVED)
 })
 
 test('a mirror that does not respond at the start is asked again', async () => {

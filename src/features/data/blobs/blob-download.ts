@@ -140,7 +140,7 @@ async function openBlob(
   afterWait: (() => Promise<void>) | undefined,
 ): Promise<BlobBody | null> {
   const storage = blobStorage(ctx)
-  if (!storage.isShared) return openStored(ctx, blob, { range })
+  if (!storage.isShared) return openStored(ctx, blob, { range }, afterWait)
   const place = await downloading(ctx).enter(request, afterWait)
   const cut = new AbortController()
   let body: BlobBody | null = null

@@ -49,10 +49,17 @@ const fetches = perContext(() => ({
   stopping: new AbortController(),
 }))
 
-/** Opens a blob, if need be after its file was fetched. */
-export async function openStored(ctx: Context, blob: StoredBlob, options: OpenOptions): Promise<BlobBody | null> {
+/** Opens a blob, if need be after its file was fetched; `afterWait` is called then, and may throw. */
+export async function openStored(
+  ctx: Context,
+  blob: StoredBlob,
+  options: OpenOptions,
+  afterWait?: () => Promise<void>,
+): Promise<BlobBody | null> {
   const body = await blobStorage(ctx).open(blob, options)
-  return body === null && (await isFetched(ctx, blob)) ? blobStorage(ctx).open(blob, options) : body
+  if (body !== null || !(await isFetched(ctx, blob))) return body
+  await afterWait?.()
+  return blobStorage(ctx).open(blob, options)
 }
 
 /** A file that is damaged, but whole, is replaced only if `blob_scrub.auto_heal` says so. */
