@@ -9,6 +9,7 @@ import { SOFTWARE } from '../../../src/base/version.ts'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { leastCost } from '../../support/least-cost.ts'
+import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { freePort, startPds } from '../../support/servers/pds.ts'
 import { PROGRAM, startProgram } from '../../support/servers/program.ts'
@@ -182,6 +183,7 @@ test('blobs that are fetched from the mirror leave room for commits', async () =
     SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: mirror.secretAccessKey.reveal(),
     SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
     SERVICE_BLOB_MIRROR_SYNC_INTERVAL_SECS: '1',
+    SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
   })
   const { url, files } = server
   const account = await createAccount({ url }, 'dave')
@@ -209,6 +211,8 @@ test('blobs that are fetched from the mirror leave room for commits', async () =
   }
   expect(await read(cids[0]!)).toBe(200)
   expect(await read(cids[1]!)).toBe(503)
+  const scrub = await request(`${url}/v1/admin/sweeps/blob-scrub/run`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })
+  expect(scrub.body).toMatchObject({ healed: 0, flagged: 1, errors: 1 })
   expect(files.freeBytes).toBeGreaterThan(128 * MIB)
   expect(await write({ text: 'there is room' })).toMatchObject({ status: 200 })
   files.free()

@@ -93,8 +93,11 @@ async function fetchForReader(ctx: Context, blob: StoredBlob): Promise<boolean> 
   }
 }
 
-/** Only called if there is a mirror. */
-const fetchFile = (ctx: Context, blob: StoredBlob): Promise<Restoration> =>
+/**
+ * Fetches a file, once for all who want it at the time. Only called if there is a mirror. Throws if that does not
+ * respond, or if the disk has only room left for commits.
+ */
+export const fetchFile = (ctx: Context, blob: StoredBlob): Promise<Restoration> =>
   fetches(ctx).underWay.run(blob.cid, async () => {
     const held = fetches(ctx)
     const { cid, size } = blob

@@ -13,9 +13,10 @@ import { parseCid } from '../../../protocol/cid.ts'
 import type { BlobBucket } from './blob-bucket.ts'
 import { faultyBlobs, forgetBlobFault, putBlobFault, type BlobFault } from './blob-fault-store.ts'
 import { bucketDifferences } from './bucket-differences.ts'
-import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
+import { blobMirror } from './blob-mirror.ts'
 import type { StoredBlob } from './blob-storage.ts'
 import { hasOwner, ownedAmong, storedBlobs } from './blob-store.ts'
+import { fetchFile } from './missing-files.ts'
 import { blobBucket, blobStorage } from './open-storage.ts'
 import { isDueForRemoval } from './removal-store.ts'
 import { FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
@@ -144,10 +145,8 @@ async function scrubBlob(pass: Pass, blob: StoredBlob): Promise<void> {
 }
 
 async function heal(ctx: Context, blob: StoredBlob): Promise<boolean> {
-  if (!ctx.config.blobScrub.autoHeal) return false
-  const mirror = blobMirror(ctx)
-  if (mirror === null) return false
-  return (await restoreFromMirror(ctx, mirror, blob)) === 'restored'
+  if (!ctx.config.blobScrub.autoHeal || blobMirror(ctx) === null) return false
+  return (await fetchFile(ctx, blob)) === 'restored'
 }
 
 async function flagObject(pass: Pass, bucket: BlobBucket, key: string): Promise<void> {
