@@ -1,14 +1,16 @@
 /**
- * What the promises of the continuous backup cost: createRecord at 1 and at 64 clients, without a continuous backup,
- * with `async` and with `sync`, to a folder, and to a store that takes 25 ms for each object.
+ * What the promises of the continuous backup cost: createRecord, without a continuous backup, with `async` and with
+ * `sync`, to a folder, and to a store that takes 25 ms for each object.
  *
- *     bun tests/bench/backup-promises.ts [--seconds 4] [--rounds 5] [--millis 25] [--clients 1,64]
+ *     bun tests/bench/backup-promises.ts [--seconds 4] [--pause 1] [--rounds 5] [--millis 25] [--clients 1,16x1,64]
  *       [--only 'none,async folder'] [--threads]
  *
  * Linux only. The server runs from its source in a process of its own; clients and store are threads of this one.
- * The variants take turns, in the opposite order every other round. Figures are medians, with the least and the most.
- * Each is also compared with the first variant in the same round. Processor time is that of all threads of the server.
- * `--threads` tells which had it, and the bytes that the server had written.
+ * `16x1` are 16 clients that share one account; otherwise each has its own. The variants take turns, in the opposite
+ * order every other round, with a pause after each in which its last segment is sent. Figures are medians, with the
+ * least and the most. Each is also compared with the first variant in the same round: there the range is the one that
+ * holds the true median in 19 of 20 measurements. Processor time is that of all threads of the server but those that
+ * compile. `--threads` tells which had it, and the bytes that the server had written.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +18,9 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { Worker } from 'node:worker_threads'
+import { medianOf, medianRange } from '../support/medians.ts'
 import { freePort } from '../support/ports.ts'
+import { publicService, ranBetween, threadsOf } from '../support/request-cost.ts'
 import { until } from '../support/until.ts'
 
 const { values: options } = parseArgs({
@@ -25,6 +29,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '5' },
     millis: { type: 'string', default: '25' },
     clients: { type: 'string', default: '1,64' },
+    pause: { type: 'string', default: '1' },
     threads: { type: 'boolean', default: false },
     'warm-up': { type: 'string', default: '8' },
     only: { type: 'string', default: 'none,async folder,sync folder,async store,sync store' },
@@ -32,8 +37,18 @@ const { values: options } = parseArgs({
 })
 const SECONDS = Number(options.seconds)
 const WARM_UP_SECONDS = Number(options['warm-up'])
-const CLIENTS = options.clients.split(',').map(Number)
-const MOST_CLIENTS = Math.max(...CLIENTS)
+const PAUSE_MILLIS = Number(options.pause) * 1000
+
+interface Load {
+  name: string
+  clients: number
+  accounts: number
+}
+const LOADS = options.clients.split(',').map((name): Load => {
+  const [clients, accounts] = name.split('x').map(Number) as [number, number?]
+  return { name, clients, accounts: accounts ?? clients }
+})
+const MOST_ACCOUNTS = Math.max(...LOADS.map(({ accounts }) => accounts))
 
 /** Objects that the store was sent. */
 const stored = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -70,8 +85,8 @@ interface Variant {
   url: string
   pid: number
   accounts: { did: string; accessJwt: string }[]
-  /** By the number of clients, one for each round. */
-  found: Map<number, Found[]>
+  /** By the load, one for each round. */
+  found: Map<Load, Found[]>
   stop(): Promise<void>
 }
 
@@ -85,6 +100,7 @@ async function start(name: string): Promise<Variant> {
       PORT: String(port),
       SERVICE_DATA_DIR: join(folder, 'data'),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
+      ...publicService,
       ...(place !== undefined && {
         SERVICE_BACKUP_CONTINUOUS: place === 'folder' ? join(folder, 'backup') : 's3://bench/backup-' + port,
         SERVICE_BACKUP_CONTINUOUS_PROMISE: promise!,
@@ -100,7 +116,7 @@ async function start(name: string): Promise<Variant> {
   const url = `http://localhost:${port}`
   await until(async () => (await fetch(`${url}/xrpc/_health`).catch(() => null))?.ok === true)
   const accounts = await Promise.all(
-    Array.from({ length: MOST_CLIENTS }, (_, i) =>
+    Array.from({ length: MOST_ACCOUNTS }, (_, i) =>
       post<Variant['accounts'][number]>(url, 'com.atproto.server.createAccount', {
         handle: `writer${i}.test`,
         email: `writer${i}@example.com`,
@@ -129,15 +145,6 @@ async function start(name: string): Promise<Variant> {
   }
 }
 
-const MICROS_PER_TICK = 10_000
-
-/** Of all threads, also of those that have ended since. */
-function processorMicros(pid: number): number {
-  const [, fields] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
-  const [user, system] = fields!.split(' ').slice(11, 13).map(Number) as [number, number]
-  return (user + system) * MICROS_PER_TICK
-}
-
 function threadMicros(pid: number): Map<string, number> {
   const found = new Map<string, number>()
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
@@ -156,7 +163,7 @@ function threadMicros(pid: number): Map<string, number> {
 const writtenBytes = (pid: number): number =>
   Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0)
 
-async function measure(variant: Variant, clients: number, seconds: number): Promise<void> {
+async function measure(variant: Variant, load: Load, seconds: number): Promise<void> {
   const { url, pid, accounts } = variant
   const record = {
     $type: collection,
@@ -166,61 +173,58 @@ async function measure(variant: Variant, clients: number, seconds: number): Prom
   let writes = 0
   const before = {
     stored: stored[0]!,
-    micros: processorMicros(pid),
+    time: threadsOf(pid),
     bytes: writtenBytes(pid),
     threads: threadMicros(pid),
   }
   const since = performance.now()
   const end = since + seconds * 1000
   await Promise.all(
-    accounts.slice(0, clients).map(async ({ did, accessJwt }) => {
+    Array.from({ length: load.clients }, async (_, client) => {
+      const { did, accessJwt } = accounts[client % load.accounts]!
       for (; performance.now() < end; writes++)
         await post(url, 'com.atproto.repo.createRecord', { repo: did, collection, record }, accessJwt)
     }),
   )
   const passed = (performance.now() - since) / 1000
+  const time = ranBetween(before.time, threadsOf(pid))
   const found = {
     rate: writes / passed,
-    processorMicros: (processorMicros(pid) - before.micros) / writes,
+    processorMicros: (time.all - time.compilers) / writes,
     objects: (stored[0]! - before.stored) / passed,
     writtenKilobytes: (writtenBytes(pid) - before.bytes) / writes / 1000,
     threads: new Map(
       Array.from(threadMicros(pid), ([name, micros]) => [name, (micros - (before.threads.get(name) ?? 0)) / writes]),
     ),
   }
-  variant.found.set(clients, [...(variant.found.get(clients) ?? []), found])
-}
-
-function medianOf(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2
+  variant.found.set(load, [...(variant.found.get(load) ?? []), found])
+  await Bun.sleep(PAUSE_MILLIS)
 }
 
 const spreadOf = (values: readonly number[], digits = 0): string =>
   `${medianOf(values).toFixed(digits)} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`
 
 /** In percent, of what the first variant had in the same round. */
-const against = (values: readonly number[], first: readonly number[]): string =>
-  spreadOf(
-    values.map((value, round) => 100 * (value / first[round]! - 1)),
-    1,
-  )
+function against(values: readonly number[], first: readonly number[]): string {
+  const more = values.map((value, round) => 100 * (value / first[round]! - 1))
+  const [least, most] = medianRange(more)
+  return `${medianOf(more).toFixed(1)} (${least.toFixed(1)} to ${most.toFixed(1)})`
+}
 
 const variants: Variant[] = []
 try {
   for (const name of options.only.split(',')) variants.push(await start(name))
-  for (const variant of variants)
-    for (const clients of CLIENTS) await measure(variant, clients, WARM_UP_SECONDS / CLIENTS.length)
+  for (const variant of variants) for (const load of LOADS) await measure(variant, load, WARM_UP_SECONDS / LOADS.length)
   for (const variant of variants) variant.found.clear()
   for (let round = 0; round < Number(options.rounds); round++)
-    for (const clients of CLIENTS)
-      for (const variant of round % 2 === 0 ? variants : variants.toReversed()) await measure(variant, clients, SECONDS)
+    for (const load of LOADS)
+      for (const variant of round % 2 === 0 ? variants : variants.toReversed()) await measure(variant, load, SECONDS)
   console.log(
     'variant, clients: writes a second; % more; microseconds of processor time for each; % more; objects a second',
   )
   for (const { name, found } of variants)
-    for (const [clients, rounds] of found) {
-      const first = variants[0]!.found.get(clients)!
+    for (const [load, rounds] of found) {
+      const first = variants[0]!.found.get(load)!
       const rates = rounds.map(({ rate }) => rate)
       const micros = rounds.map(({ processorMicros: each }) => each)
       const columns = [
@@ -236,7 +240,7 @@ try {
         ),
         spreadOf(rounds.map(({ objects }) => objects)),
       ]
-      console.log(`${name}, ${clients}: ${columns.join('; ')}`)
+      console.log(`${name}, ${load.name}: ${columns.join('; ')}`)
       if (!options.threads) continue
       const names = Array.from(new Set(rounds.flatMap(({ threads }) => Array.from(threads.keys()))))
       for (const thread of names) {

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startMeasuredAppview, streamedMethod } from '../support/measured-appview.ts'
+import { medianOf, medianRange } from '../support/medians.ts'
 import { freePort } from '../support/ports.ts'
 import { publicService, ranBetween, threadsOf } from '../support/request-cost.ts'
 import { until } from '../support/until.ts'
@@ -367,15 +368,10 @@ async function subscribers({ url }: Server, count: number): Promise<Disposable> 
   return { [Symbol.dispose]: () => sockets.forEach((socket) => socket.close()) }
 }
 
-const sorted = (values: readonly number[]) => values.toSorted((a, b) => a - b)
-const median = (values: readonly number[]) => sorted(values)[Math.floor(values.length / 2)]!
-
 /** The median and where the true one is, in 19 of 20 measurements. */
-function ratio(values: readonly number[]): string {
-  const ordered = sorted(values)
-  const reach = 0.98 * Math.sqrt(values.length)
-  const at = (place: number) => ordered[Math.min(ordered.length - 1, Math.max(0, Math.round(place)))]!.toFixed(2)
-  return `${median(values).toFixed(2)} (${at(values.length / 2 - reach)}–${at(values.length / 2 + reach)})`
+const ratio = (values: readonly number[]): string => {
+  const [least, most] = medianRange(values)
+  return `${medianOf(values).toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`
 }
 
 async function measure(row: Row, before: Server, after: Server): Promise<void> {
@@ -391,8 +387,8 @@ async function measure(row: Row, before: Server, after: Server): Promise<void> {
   const micros = ratio(pairs.map(([earlier, later]) => earlier.micros / later.micros))
   const rates = ratio(pairs.map(([earlier, later]) => later.rate / earlier.rate))
   console.log(
-    `${row.name}: ${median(of('before', 'micros')).toFixed(0)} → ${median(of('after', 'micros')).toFixed(0)} µs, ${micros}; ` +
-      `${median(of('before', 'rate')).toFixed(0)} → ${median(of('after', 'rate')).toFixed(0)} a second, ${rates}`,
+    `${row.name}: ${medianOf(of('before', 'micros')).toFixed(0)} → ${medianOf(of('after', 'micros')).toFixed(0)} µs, ${micros}; ` +
+      `${medianOf(of('before', 'rate')).toFixed(0)} → ${medianOf(of('after', 'rate')).toFixed(0)} a second, ${rates}`,
   )
 }
 
