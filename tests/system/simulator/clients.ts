@@ -1,6 +1,7 @@
 /** Clients: what they do, and what they hold the server to. */
 import { formatDidKey, parseDidKey, type PublicKey, type SigningKey } from '../../../src/protocol/keys.ts'
 import { nextOperation, SIGNING_KEY_NAME, signOperation, stateOf } from '../../../src/protocol/plc.ts'
+import { App, type AppSession } from './apps.ts'
 import type { Reference } from './blobs.ts'
 import type { Told, Write } from './ledger.ts'
 import type { Session } from './sessions.ts'
@@ -34,6 +35,8 @@ interface Change {
   upload?: Upload
   /** The session that asks for it, if it is not that of the account. */
   session?: Session
+  /** The same of an app. */
+  app?: AppSession
   /** Where it is, if that is a space. */
   place?: SpacePlace
 }
@@ -49,6 +52,7 @@ type Named = { uri: string; cid: string }
 export class Client {
   readonly actor: Actor
   readonly name: string
+  readonly #app = new App(this)
   readonly counts = { acknowledged: 0, refused: 0, unknown: 0 }
   isDone = false
   #outstanding = 0
@@ -76,18 +80,18 @@ export class Client {
     try {
       const { maxActs = Infinity } = world.options.mood ?? {}
       for (let acts = 0; !world.isEnding && acts < maxActs; acts++) {
-        if (timeline.now < world.quietUntil) await this.#pause(world.quietUntil - timeline.now)
+        if (timeline.now < world.quietUntil) await this.pause(world.quietUntil - timeline.now)
         await this.#act()
-        await this.#pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, world.tempoMillis))
+        await this.pause(timeline.happens(0.3) ? timeline.between(0, 5) : timeline.between(0, world.tempoMillis))
       }
-      while (this.#outstanding > 0) await this.#pause(100)
+      while (this.#outstanding > 0) await this.pause(100)
       this.isDone = true
     } catch (error) {
       world.fail(`${this.name} does not understand: ${(error as Error).stack}`)
     }
   }
 
-  #pause(millis: number): Promise<void> {
+  pause(millis: number): Promise<void> {
     return new Promise((resolve) => {
       this.world.timeline.schedule(millis, this.actor, resolve)
     })
@@ -108,6 +112,7 @@ export class Client {
       await this.#changeIdentity(holder)
     else if (options.mood?.sessionShare !== undefined && timeline.happens(options.mood.sessionShare))
       await this.#useSession(holder)
+    else if (options.mood?.appShare !== undefined && timeline.happens(options.mood.appShare)) await this.#useApp(holder)
     else if (options.mood?.blobShare !== undefined && timeline.happens(options.mood.blobShare))
       await this.#useBlob(holder)
     else if (options.mood?.spaceShare !== undefined && timeline.happens(options.mood.spaceShare))
@@ -210,13 +215,13 @@ export class Client {
   }
 
   /** A node that serves; any one if none does. */
-  #node(): Node {
+  node(): Node {
     const { world } = this
     const { serving, nodes, timeline } = world
     return timeline.random.of(serving.length > 0 ? serving : nodes)
   }
 
-  #ask(node: Node, path: string, ask: Omit<Ask, 'path'>): Promise<Reply> {
+  ask(node: Node, path: string, ask: Omit<Ask, 'path'>): Promise<Reply> {
     this.#outstanding++
     return new Promise<Reply>((resolve) => {
       let isOver = false
@@ -231,7 +236,7 @@ export class Client {
     })
   }
 
-  #told(node: Node, reply: Reply): Exclude<Told, 'pending'> {
+  told(node: Node, reply: Reply): Exclude<Told, 'pending'> {
     const told = toldBy(reply)
     const learned = told !== 'acknowledged' || this.#isReliable(node) ? told : 'unknown'
     this.counts[learned]++
@@ -244,8 +249,8 @@ export class Client {
 
   /** Ask for a change. Returns the answer, or null if it says nothing for certain. */
   async #change(
-    { holder, nsid, json, writes, upload, session, place }: Change & { holder: Holder },
-    node: Node = this.#node(),
+    { holder, nsid, json, writes, upload, session, app, place }: Change & { holder: Holder },
+    node: Node = this.node(),
   ): Promise<Reply> {
     const { world } = this
     const { timeline } = world
@@ -253,8 +258,11 @@ export class Client {
     const where = place === undefined ? '' : ` in ${place.skey}`
     const what = `${name} ${writes.map(({ text, path }) => (text === null ? path : `"${text}"`)).join(', ')} of ${holder.name}${where}`
     world.note(this.name, `asks ${node.name}: ${what}`)
-    const reply = await this.#ask(node, `/xrpc/${nsid}`, { json, token: session?.accessJwt ?? holder.token })
-    const told = this.#told(node, reply)
+    const reply =
+      app === undefined
+        ? await this.ask(node, `/xrpc/${nsid}`, { json, token: session?.accessJwt ?? holder.token })
+        : await app.app.call(node, nsid, app, { json })
+    const told = this.told(node, reply)
     if (told === 'acknowledged') world.pair?.acknowledged(node, writes[0]!.begunAt)
     const results = told === 'acknowledged' ? resultsIn(reply!.body) : []
     writes.forEach((write, i) => {
@@ -265,12 +273,14 @@ export class Client {
       this.name,
       `${told === 'unknown' ? 'never learns of' : `is told by ${node.name}: ${told}`} ${what}${wordsOf(reply)}`,
     )
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
     const isCommitted = place === undefined && writes.some(({ text }) => text !== null)
     if (told === 'acknowledged' && isCommitted && reply!.body['commit'] === undefined)
       world.fail(`${node.name} acknowledges ${what} as a change that was there already`)
-    if (told === 'refused') this.#judge(reply!, what, writes, { upload, session })
+    if (told === 'refused') this.#judge(reply!, what, writes, { upload, session, app })
     if (told === 'acknowledged' && session !== undefined) this.#requireLive(session, writes[0]!.begunAt, node, what)
+    if (told === 'acknowledged' && app !== undefined && !app.app.mayBe(app, 'live', writes[0]!.begunAt))
+      world.fail(`${node.name} acknowledges ${what}, although ${app.name} has ended`)
     if (told === 'acknowledged') this.#requireActive(holder, writes[0]!.begunAt, `${node.name} acknowledges ${what}`)
     if (told === 'acknowledged' && place === undefined && writes.every(({ era }) => era === this.#ledger.era))
       world.watch.acknowledged(writes, reply!.body['commit'] as { cid: string; rev: string } | undefined)
@@ -278,7 +288,7 @@ export class Client {
   }
 
   /** The database may be unable to do something at the moment, and for identities the directory. */
-  #requireUnderstood(node: Node, what: string, reply: Reply, { ofIdentity = false } = {}): void {
+  requireUnderstood(node: Node, what: string, reply: Reply, { ofIdentity = false } = {}): void {
     if (reply === null || reply.status < 500 || reply.status === 503) return
     if (reply.status === 502 && ofIdentity && this.world.directory !== null) return
     this.world.fail(`${node.name} answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
@@ -289,7 +299,7 @@ export class Client {
     { status, body }: NonNullable<Reply>,
     what: string,
     [write]: readonly Write[],
-    { upload, session }: Pick<Change, 'upload' | 'session'>,
+    { upload, session, app }: Pick<Change, 'upload' | 'session' | 'app'>,
   ): void {
     const { world } = this
     if (status === 503 || status === 429) return
@@ -297,6 +307,7 @@ export class Client {
     if (body['error'] === 'AccountDeactivated' && this.#mayBe(write!.did, 'inactive', write!.begunAt)) return
     if (body['error'] === 'BlobNotFound' && upload !== undefined && this.#mayBeGone(upload)) return
     if (session !== undefined && this.#isEnded(session, body, write!.begunAt)) return
+    if (app !== undefined && app.app.isEnded(app, body, write!.begunAt)) return
     // Keys that the server makes are new.
     world.fail(`${this.name} is refused ${what}, which nothing stands against: ${JSON.stringify(body)}`)
   }
@@ -314,12 +325,12 @@ export class Client {
     const { world } = this
     const { timeline } = world
     const isActive = timeline.happens(0.5)
-    const node = this.#node()
+    const node = this.node()
     const setting = this.#ledger.activity(holder.did).begin(isActive ? 'active' : 'inactive', timeline.now)
     const what = `${isActive ? 'activate' : 'deactivate'} ${holder.name}`
     world.note(this.name, `asks ${node.name} to ${what}`)
     const method = isActive ? 'activateAccount' : 'deactivateAccount'
-    const reply = await this.#ask(node, `/xrpc/com.atproto.server.${method}`, {
+    const reply = await this.ask(node, `/xrpc/com.atproto.server.${method}`, {
       json: isActive ? null : {},
       token: holder.token,
     })
@@ -329,7 +340,7 @@ export class Client {
     world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
     if (told === 'refused' && reply!.status !== 503 && reply!.status !== 429)
       world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
   }
 
   async #read(holder: Holder): Promise<void> {
@@ -339,11 +350,11 @@ export class Client {
     if (paths.length === 0) return
     const { path } = timeline.random.of(paths)
     const [collection, rkey] = path.split('/')
-    const node = this.#node()
+    const node = this.node()
     const from = timeline.now
     const { pair } = world
     const isServing = pair?.isServing(node) ?? true
-    const reply = await this.#ask(
+    const reply = await this.ask(
       node,
       `/xrpc/com.atproto.repo.getRecord?repo=${holder.did}&collection=${collection}&rkey=${rkey}`,
       {},
@@ -363,7 +374,7 @@ export class Client {
 
   /** Change a record on condition that nothing else has changed. */
   async #swap(holder: Holder): Promise<void> {
-    const latest = await this.#ask(this.#node(), `/xrpc/com.atproto.sync.getLatestCommit?did=${holder.did}`, {})
+    const latest = await this.ask(this.node(), `/xrpc/com.atproto.sync.getLatestCommit?did=${holder.did}`, {})
     if (latest?.status !== 200) return
     const { cid, rev } = latest.body as { cid: string; rev: string }
     const { era } = this.#ledger
@@ -384,6 +395,19 @@ export class Client {
     else if (act < 70) await this.#readSession(session)
     else if (act < 88) await this.#extend(session)
     else await this.#end(session)
+  }
+
+  /** Sign in to an app, or use, extend or end what it has. */
+  async #useApp(holder: Holder): Promise<void> {
+    const { apps, timeline } = this.world
+    const act = timeline.random.below(100)
+    const { used } = apps!
+    if (used.length === 0 || act < 15) return this.#app.signIn(holder)
+    const app = timeline.random.of(used)
+    if (act < 45) await this.#change({ ...this.#creation(app.holder), app })
+    else if (act < 65) await this.#app.look(app)
+    else if (act < 90) await this.#app.extend(app)
+    else await this.#app.revoke(app)
   }
 
   /** Whether a session can be refused in this way. */
@@ -414,7 +438,7 @@ export class Client {
     const signIn = { json: { identifier: holder.did, password } }
     const [opened] = await Promise.all([
       this.#askFor(`sign in with ${name}`, 'com.atproto.server.createSession', signIn, { mayBeWrong: isRevoked }),
-      isRevoked && this.#pause(timeline.between(0, 30)).then(() => this.#end({ holder, name })),
+      isRevoked && this.pause(timeline.between(0, 30)).then(() => this.#end({ holder, name })),
     ])
     if (opened === null || era !== this.#ledger.era) return
     const { accessJwt, refreshJwt } = opened as Pick<Session, 'accessJwt' | 'refreshJwt'>
@@ -428,11 +452,11 @@ export class Client {
     ask: Omit<Ask, 'path'>,
     { mayBeWrong = false } = {},
   ): Promise<Record<string, unknown> | null> {
-    const node = this.#node()
-    const reply = await this.#ask(node, `/xrpc/${nsid}`, ask)
-    const told = this.#told(node, reply)
+    const node = this.node()
+    const reply = await this.ask(node, `/xrpc/${nsid}`, ask)
+    const told = this.told(node, reply)
     this.world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
     if (told === 'refused' && ![503, 429].includes(reply!.status) && !(mayBeWrong && reply!.status === 401))
       this.world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
     return told === 'acknowledged' ? reply!.body : null
@@ -440,12 +464,12 @@ export class Client {
 
   async #readSession(session: Session): Promise<void> {
     const { world } = this
-    const node = this.#node()
+    const node = this.node()
     const from = world.timeline.now
-    const reply = await this.#ask(node, '/xrpc/com.atproto.server.getSession', { token: session.accessJwt })
+    const reply = await this.ask(node, '/xrpc/com.atproto.server.getSession', { token: session.accessJwt })
     const what = `look at ${session.name}`
     if (reply !== null) world.note(this.name, `is told by ${node.name}: ${reply.status} ${what}`)
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
     if (reply === null || [503, 429].includes(reply.status)) return
     if (reply.status === 200) return this.#requireLive(session, from, node, what)
     if (!this.#isEnded(session, reply.body, from))
@@ -461,12 +485,12 @@ export class Client {
     const from = timeline.now
     const token = session.refreshJwt
     const once = async () => {
-      const node = this.#node()
+      const node = this.node()
       const what = `extend ${session.name}`
-      const reply = await this.#ask(node, '/xrpc/com.atproto.server.refreshSession', { json: null, token })
-      const told = this.#told(node, reply)
+      const reply = await this.ask(node, '/xrpc/com.atproto.server.refreshSession', { json: null, token })
+      const told = this.told(node, reply)
       world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
-      this.#requireUnderstood(node, what, reply)
+      this.requireUnderstood(node, what, reply)
       // A token that is exchanged later than its successor ends the session.
       if (told === 'unknown') session.state.end(session.state.begin('ended', from), 'unknown', timeline.now)
       if (told === 'acknowledged') this.#requireLive(session, from, node, what)
@@ -489,13 +513,13 @@ export class Client {
       refreshJwt === undefined || timeline.happens(0.5)
         ? ['com.atproto.server.revokeAppPassword', { json: { name }, token: holder.token }]
         : ['com.atproto.server.deleteSession', { json: null, token: refreshJwt }]
-    const node = this.#node()
-    const reply = await this.#ask(node, `/xrpc/${nsid}`, ask)
-    const told = this.#told(node, reply)
+    const node = this.node()
+    const reply = await this.ask(node, `/xrpc/${nsid}`, ask)
+    const told = this.told(node, reply)
     state.end(setting, told, timeline.now)
     const what = `end ${name}`
     world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
     if (told === 'refused' && ![503, 429].includes(reply!.status))
       world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
   }
@@ -513,14 +537,14 @@ export class Client {
     const { world } = this
     const { timeline } = world
     const { cid, ...content } = world.blobs!.any
-    const node = this.#node()
+    const node = this.node()
     const upload = { begunAt: timeline.now, era: this.#ledger.era }
     const what = `upload ${cid.slice(-6)} of ${holder.name}`
     world.note(this.name, `asks ${node.name}: ${what}`)
-    const reply = await this.#ask(node, '/xrpc/com.atproto.repo.uploadBlob', { content, token: holder.token })
-    const told = this.#told(node, reply)
+    const reply = await this.ask(node, '/xrpc/com.atproto.repo.uploadBlob', { content, token: holder.token })
+    const told = this.told(node, reply)
     world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
     if (told === 'refused' && ![503, 429].includes(reply!.status))
       world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
     if (told !== 'acknowledged') return
@@ -528,7 +552,7 @@ export class Client {
     if (blob.ref.$link !== cid) world.fail(`${node.name} says that ${cid} is ${blob.ref.$link}`)
     world.blobs!.acknowledged(holder.did, cid, upload.begunAt)
     if (timeline.happens(0.2)) return
-    await this.#pause(timeline.between(0, 1000))
+    await this.pause(timeline.between(0, 1000))
     const place = world.spaces !== null && timeline.happens(0.5) ? world.spaces.placeOf(holder) : null
     await this.#change({ ...(place === null ? this.#put(holder, undefined, blob) : this.#putIn(place, blob)), upload })
   }
@@ -541,11 +565,11 @@ export class Client {
   async #download({ did, name }: Holder): Promise<void> {
     const { world } = this
     const { cid, bytes } = world.blobs!.any
-    const node = this.#node()
-    const reply = await this.#ask(node, `/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cid}`, {})
+    const node = this.node()
+    const reply = await this.ask(node, `/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cid}`, {})
     if (reply === null) return
     world.note(this.name, `reads ${cid.slice(-6)} of ${name} at ${node.name}: ${reply.status}${wordsOf(reply)}`)
-    this.#requireUnderstood(node, `a read of ${cid}`, reply)
+    this.requireUnderstood(node, `a read of ${cid}`, reply)
     if (reply.status === 200 && reply.body['message'] !== Buffer.from(bytes).toString())
       world.fail(`${node.name} sends something else for ${cid}: ${String(reply.body['message'])}`)
   }
@@ -619,12 +643,12 @@ export class Client {
     method: string,
     more: object,
   ): Promise<Record<string, unknown> | null> {
-    const node = this.#node()
+    const node = this.node()
     const query = new URLSearchParams({ space, repo: holder.did, ...more })
-    const reply = await this.#ask(node, `/xrpc/com.atproto.space.${method}?${query}`, { token: holder.token })
+    const reply = await this.ask(node, `/xrpc/com.atproto.space.${method}?${query}`, { token: holder.token })
     const what = `${method} of ${holder.name} in ${skey}`
     if (reply !== null) this.world.note(this.name, `reads at ${node.name}: ${what}: ${reply.status}`)
-    this.#requireUnderstood(node, what, reply)
+    this.requireUnderstood(node, what, reply)
     if (reply === null || [503, 429].includes(reply.status)) return null
     if (reply.status !== 200 && reply.body['error'] !== 'RepoNotFound')
       this.world.fail(`${this.name} may not read ${what}: ${JSON.stringify(reply.body)}`)
@@ -700,7 +724,7 @@ export class Client {
     const { world } = this
     const { did, token } = holder
     const directory = world.directory!
-    const staged = await this.#ask(this.#node(), '/v1/repo-keys/rotation', { json: null, token })
+    const staged = await this.ask(this.node(), '/v1/repo-keys/rotation', { json: null, token })
     if (staged?.status !== 200) return
     const { signingKey } = staged.body as { signingKey: string }
     const newest = directory.newestOf(did)!
@@ -716,15 +740,15 @@ export class Client {
     const setting = register.begin(signingKey, world.timeline.now)
     let told: Exclude<Told, 'pending'> = 'unknown'
     for (let tries = 0; tries < 2 && told === 'unknown'; tries++) {
-      const node = this.#node()
+      const node = this.node()
       const what = `let ${holder.name} sign with ${signingKey.slice(-6)}`
       world.note(this.name, `asks ${node.name} to ${what}`)
-      const reply = await this.#ask(node, '/v1/repo-keys/rotation/complete', { json: { operation }, token })
+      const reply = await this.ask(node, '/v1/repo-keys/rotation/complete', { json: { operation }, token })
       // It may refuse the second request, and have done what the first one asked for.
       told = tries > 0 && reply?.status !== 200 ? 'unknown' : toldBy(reply)
       this.counts[told]++
       world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
-      this.#requireUnderstood(node, what, reply, { ofIdentity: true })
+      this.requireUnderstood(node, what, reply, { ofIdentity: true })
     }
     register.end(setting, told, world.timeline.now)
   }
@@ -743,12 +767,12 @@ export class Client {
     const { world } = this
     const { timeline } = world
     const handle = this.#anyHandle(holder)
-    const node = this.#node()
+    const node = this.node()
     const register = this.#ledger.handleOf(holder)
     const setting = register.begin(handle, timeline.now)
     const what = `name ${holder.name} ${handle}`
     world.note(this.name, `asks ${node.name} to ${what}`)
-    const reply = await this.#ask(node, '/xrpc/com.atproto.identity.updateHandle', {
+    const reply = await this.ask(node, '/xrpc/com.atproto.identity.updateHandle', {
       json: { handle },
       token: holder.token,
     })
@@ -758,16 +782,16 @@ export class Client {
     world.note(this.name, `is told by ${node.name}: ${told} ${what}${wordsOf(reply)}`)
     if (told === 'refused' && ![503, 429].includes(reply!.status) && reply!.body['error'] !== 'HandleNotAvailable')
       world.fail(`${this.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
-    this.#requireUnderstood(node, what, reply, { ofIdentity: true })
+    this.requireUnderstood(node, what, reply, { ofIdentity: true })
   }
 
   /** Ask whose the handle is. */
   async #resolve(handle: string): Promise<void> {
     const { world } = this
     const { timeline } = world
-    const node = this.#node()
+    const node = this.node()
     const from = timeline.now
-    const reply = await this.#ask(node, `/xrpc/com.atproto.identity.resolveHandle?handle=${handle}`, {})
+    const reply = await this.ask(node, `/xrpc/com.atproto.identity.resolveHandle?handle=${handle}`, {})
     if (reply?.status !== 200) return
     const { did } = reply.body as { did: string }
     world.note(this.name, `reads at ${node.name}: ${handle} is ${did}`)
@@ -784,14 +808,14 @@ export class Client {
     const { era } = this.#ledger
     const tries = await Promise.all(
       [1, 2].map(async (one) => {
-        const node = this.#node()
+        const node = this.node()
         const email = `${this.index}-${Math.floor(timeline.now * 1000)}-${one}@example.com`
-        const reply = await this.#ask(node, '/xrpc/com.atproto.server.createAccount', {
+        const reply = await this.ask(node, '/xrpc/com.atproto.server.createAccount', {
           json: { handle, email, password: PASSWORD },
         })
-        const told = this.#told(node, reply)
+        const told = this.told(node, reply)
         world.note(this.name, `signs up as ${handle} at ${node.name}: ${told}${wordsOf(reply)}`)
-        this.#requireUnderstood(node, 'a sign-up', reply, { ofIdentity: true })
+        this.requireUnderstood(node, 'a sign-up', reply, { ofIdentity: true })
         return { told, did: reply?.body['did'] }
       }),
     )
@@ -805,15 +829,15 @@ export class Client {
     const { mails } = world
     const known = mails.length
     const { era } = this.#ledger
-    const ask = (method: string, json: object, node = this.#node()) =>
-      this.#ask(node, `/xrpc/com.atproto.server.${method}`, { json })
+    const ask = (method: string, json: object, node = this.node()) =>
+      this.ask(node, `/xrpc/com.atproto.server.${method}`, { json })
     const asked = await ask('requestPasswordReset', { email: 'carol@example.com' })
     if (asked?.status !== 200) return
     const find = () => mails.slice(known).find(({ to }) => to === 'carol@example.com')
-    for (let looks = 0; looks < 20 && find() === undefined; looks++) await this.#pause(100)
+    for (let looks = 0; looks < 20 && find() === undefined; looks++) await this.pause(100)
     const [token] = /^[A-Z2-7]{5}-[A-Z2-7]{5}$/m.exec(find()?.text ?? '') ?? []
     if (token === undefined) return
-    const nodes = [this.#node(), this.#node()]
+    const nodes = [this.node(), this.node()]
     const uses = await Promise.all(nodes.map((node) => ask('resetPassword', { token, password: PASSWORD }, node)))
     world.note(this.name, `uses a code twice: ${uses.map((use) => use?.status ?? 'no answer').join(' and ')}`)
     const isTwice = uses.every((use, i) => use?.status === 200 && this.#isReliable(nodes[i]!))
@@ -822,8 +846,8 @@ export class Client {
 
   async #signIn(): Promise<void> {
     const { world } = this
-    const node = this.#node()
-    const reply = await this.#ask(node, '/xrpc/com.atproto.server.createSession', {
+    const node = this.node()
+    const reply = await this.ask(node, '/xrpc/com.atproto.server.createSession', {
       json: { identifier: 'carol.test', password: PASSWORD },
     })
     if (reply !== null) world.note(this.name, `signs in at ${node.name}: ${reply.status}${wordsOf(reply)}`)

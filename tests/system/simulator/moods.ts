@@ -37,6 +37,8 @@ export interface Mood {
   blobShare?: number
   /** How probable it is that a client does something with sessions of app passwords. */
   sessionShare?: number
+  /** How probable it is that a client does something with an app that signs in with OAuth. */
+  appShare?: number
   /** How probable it is that a client does something in a space. */
   spaceShare?: number
   /** How long a node that stops waits for the requests that it has begun. */
@@ -128,6 +130,30 @@ const blobsOnFile: Mood = {
 /** Sessions are opened, extended and ended while others use them. */
 const sessions: Mood = { name: 'sessions', isLong: false, sessionShare: 0.8, tempoMillis: 100, millis: 1500 }
 
+/** Apps sign in with OAuth, and use, extend and revoke what they get. */
+const apps: Mood = {
+  name: 'apps',
+  isLong: false,
+  appShare: 0.8,
+  tempoMillis: 100,
+  millis: 2500,
+  faults: [
+    'crash',
+    'crashAtCommit',
+    'interruptedCommit',
+    'silenceAtCommit',
+    'cut',
+    'freeze',
+    'silence',
+    'lag',
+    'slow',
+    'stop',
+    'databaseRestart',
+    'failover',
+  ],
+}
+const appsOnFile: Mood = { ...apps, faults: ['crash', 'powerCut', 'powerCutAtFlush', 'freeze', 'stop', 'slowDisk'] }
+
 /** Accounts write in spaces, and clients follow what has changed there. */
 const spaces: Mood = { name: 'spaces', isLong: false, spaceShare: 0.8, tempoMillis: 60, millis: 1000 }
 /** Records in spaces refer to blobs too. */
@@ -189,6 +215,7 @@ const rareMoods: Readonly<Record<number, readonly [Mood, Mood]>> = {
   12: [renames, renamesOnFile],
   14: [spaces, spaces],
   18: [departures, departuresOnFile],
+  20: [apps, appsOnFile],
   22: [spaceBlobs, spaceBlobsOnFile],
   26: [absences, absences],
   28: [renames, renamesOnFile],
@@ -221,6 +248,7 @@ export const kindNames: readonly string[] = [
   renames.name,
   blobs.name,
   sessions.name,
+  apps.name,
   spaces.name,
   spaceBlobs.name,
   spaceKeys.name,

@@ -145,7 +145,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
         put: 'return isRetry ? null : null',
       },
     ],
-    found: /may not extend/,
+    found: /may not extend|nothing stands against/,
   },
   floor: {
     what: 'the floor of the numbering rises past a transaction that runs but is younger than all that have ended',
@@ -503,5 +503,49 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
       },
     ],
     found: /was told|not there/,
+  },
+  'own-proofs': {
+    what: 'each node remembers the proofs of apps by itself',
+    patches: [
+      {
+        path: 'src/features/access/tokens/proofs.ts',
+        find: 'return shared === null || (await shared.use(outcome.jkt, outcome.jti))',
+        put: 'return shared === null || outcome.ok',
+      },
+    ],
+    found: /uses a proof twice/,
+  },
+  'lost-answer': {
+    what: 'an app that never got the answer has lost its session',
+    patches: [
+      {
+        path: 'src/features/access/oauth/grants.ts',
+        find: "return hash === previousHash && inTime ? 'retry' : 'reuse'",
+        put: "return 'reuse'",
+      },
+    ],
+    found: /may not extend|nothing stands against/,
+  },
+  'decided-twice': {
+    what: 'a request of an app can be allowed at two nodes at once',
+    patches: [
+      {
+        path: 'src/features/access/oauth/authorization-requests.ts',
+        find: 'const pending = await takeRequest(tx, idHash, now)',
+        put: 'const pending = await findRequest(tx, idHash, now)',
+      },
+    ],
+    found: /is decided twice/,
+  },
+  'kept-session': {
+    what: 'a token that is revoked leaves the session as it is',
+    patches: [
+      {
+        path: 'src/features/access/oauth/client-routes.ts',
+        find: 'if (session?.clientId === client.clientId && session.jkt === jkt) await deleteOAuthSession(tx, session.id)',
+        put: 'void session',
+      },
+    ],
+    found: /has ended/,
   },
 }

@@ -58,6 +58,19 @@ function rows(list: Record<string, unknown>[], command = 'SELECT'): Answer {
 const specials: readonly (readonly [string, (call: Call) => Answer])[] = [
   // First, because it contains the text of others.
   ['taken AS (DELETE FROM unnumbered_event', batch],
+  [
+    'INSERT INTO used_proof',
+    (call) => {
+      const digests = String(call.values[0]).split(' ')
+      const text = `INSERT INTO used_proof (digest, used_at) VALUES ($1, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))
+        ON CONFLICT (digest) DO NOTHING RETURNING digest`
+      return rows(
+        digests.flatMap((digest) =>
+          plain({ ...call, text, values: [Buffer.from(digest, 'hex')] }).length === 0 ? [] : [{ digest }],
+        ),
+      )
+    },
+  ],
   ['string_agg(letter', ({ values }) => rows([{ name: 'simulated', letters: (values[0] as string[]).join('') }])],
   [
     'SELECT pg_advisory_xact_lock_shared(',

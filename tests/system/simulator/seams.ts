@@ -3,9 +3,10 @@
  * database. Has to be called before the server is imported. The sources of the server stay as they are, except that
  * they import these from here; a patch may put back a known fault.
  */
-import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createPublicKey, type KeyObject } from 'node:crypto'
 import { plugin } from 'bun'
 import type { SimulatedBucket } from './bucket.ts'
+import { verify } from './chance.ts'
 import type { Disk } from './disk.ts'
 import type { Folder } from './folder.ts'
 import { EPOCH_MILLIS, type Pending, type Timeline } from './timeline.ts'
@@ -327,6 +328,7 @@ function replaceThreads(): void {
   const { subtle } = crypto
   const importKey = subtle.importKey.bind(subtle)
   const isSealing = (algorithm: unknown) => algorithm === 'AES-GCM'
+  const isJwk = (format: string) => format === 'jwk'
   const sealing = (name: string, work: (given: Sealing, key: Uint8Array, content: Uint8Array) => Uint8Array) => ({
     [name]: (given: Sealing, key: Uint8Array, content: Uint8Array) =>
       // A failure is one of the promise.
@@ -336,7 +338,14 @@ function replaceThreads(): void {
     digest: (_: string, content: Uint8Array) =>
       done(() => new Bun.CryptoHasher('sha256').update(content).digest().buffer),
     importKey: (...given: Parameters<typeof importKey>) =>
-      isSealing(given[2]) ? Promise.resolve(given[1]) : importKey(...given),
+      isSealing(given[2])
+        ? Promise.resolve(given[1])
+        : isJwk(given[0])
+          ? Promise.resolve(createPublicKey({ key: given[1] as never, format: 'jwk' }))
+          : importKey(...given),
+    // Of proofs.
+    verify: (_: unknown, key: KeyObject, signature: Uint8Array, message: Uint8Array) =>
+      done(() => verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)),
     ...sealing('encrypt', ({ iv, additionalData }, key, content) => {
       const cipher = createCipheriv('aes-256-gcm', key, iv)
       cipher.setAAD(additionalData)

@@ -18,6 +18,7 @@ import { wireTime } from '../../../src/protocol/identifiers.ts'
 import { formatDidKey, parseMultikey, signingKey, type PublicKey } from '../../../src/protocol/keys.ts'
 import type { AuditEntry, LogOperation } from '../../../src/protocol/plc.ts'
 import { MASTER_KEY, testConfig } from '../../support/servers/config.ts'
+import { AppSessions } from './apps.ts'
 import { Blobs, configOfBlobs } from './blobs.ts'
 import type { SimulatedBucket } from './bucket.ts'
 import { Client, type Holder } from './clients.ts'
@@ -27,7 +28,7 @@ import { faultsOf, longestOutage } from './faults.ts'
 import { poolOn, type PoolOptions, type Wire } from './postgres-driver.ts'
 import { PostgresServer } from './postgres-server.ts'
 import { closeLeft } from './files.ts'
-import type { Kind } from './moods.ts'
+import type { Kind, Mood } from './moods.ts'
 import { configOfPair, Pair } from './pair.ts'
 import { Relay } from './relay.ts'
 import { held, inTurn, wallMillis } from './seams.ts'
@@ -37,7 +38,7 @@ import { observe, Storage } from './storage.ts'
 import { actorNamed, Timeline, type Actor } from './timeline.ts'
 import { Watch } from './watch.ts'
 
-const URL_OF_SERVICE = 'http://localhost:2583'
+export const URL_OF_SERVICE = 'http://localhost:2583'
 export const HEADERS = { host: 'localhost:2583', 'content-type': 'application/json' }
 
 /** Longest time that nodes may take to start, and that all may take to come to rest, in virtual milliseconds. */
@@ -73,7 +74,7 @@ export interface Ground {
 }
 
 /** The answer to a request, or null if the client never gets one. */
-export type Reply = { status: number; body: Record<string, unknown> } | null
+export type Reply = { status: number; body: Record<string, unknown>; headers: Headers } | null
 
 export interface Ask {
   path: string
@@ -82,6 +83,7 @@ export interface Ask {
   /** What a procedure gets instead. */
   content?: { bytes: Uint8Array; mimeType: string }
   token?: string
+  headers?: Readonly<Record<string, string>>
 }
 
 export class Node {
@@ -252,13 +254,15 @@ export class Node {
             'content-type': content.mimeType,
           }),
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...ask.headers,
         },
         ...(content !== undefined && { body: content.bytes }),
       })
       void dispatcher.dispatch(request, peer).then(async (response) => {
         const answered = await response.text()
         const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '')
-        end({ status: response.status, body: isJson ? JSON.parse(answered) : { message: answered } })
+        const { status, headers } = response
+        end({ status, headers, body: isJson ? JSON.parse(answered) : { message: answered } })
       })
     })
     if (this.actor.isDead) lost()
@@ -343,6 +347,8 @@ export class World {
   readonly relay: Relay
   readonly watch: Watch
   readonly sessions: Sessions
+  /** Null in worlds without. */
+  readonly apps: AppSessions | null
   readonly mails: Mail[] = []
   readonly befallen: string[] = []
   readonly isLong: boolean
@@ -389,6 +395,7 @@ export class World {
     this.directory = mood?.renameShare === undefined ? null : new SimulatedDirectory(this.timeline, this.#registered())
     this.watch = new Watch(this)
     this.sessions = new Sessions(this.watch.ledger)
+    this.apps = options.mood?.appShare === undefined ? null : new AppSessions(this)
     this.nodes = Array.from({ length: options.nodes }, (_, i) => new Node(this, nameOfNode(i)))
     this.clients = Array.from({ length: options.clients }, (_, i) => new Client(this, i))
     this.relay = new Relay(this)
@@ -676,6 +683,8 @@ const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 const HOLDERS = ['alice', 'bob', 'dave', 'carol']
 const WITH_RECOVERY_KEY = 'dave'
 
+const APPS_ALONE: Mood = { name: 'apps', appShare: 1, faults: [] }
+
 /** Libraries that the server loads when it needs them first; a world cannot wait for that. */
 const lateLibraries = ['@noble/curves/secp256k1.js', '@atproto/oauth-scopes', 'jose', 'file-type']
 
@@ -685,6 +694,8 @@ export async function makeGround(): Promise<Ground> {
   await import('../../../src/platform/database/postgres.ts')
   await import('../../../src/features/operations/alerts/alert-pass.ts')
   await import('../../../src/features/operations/backup/continuous-sending.ts')
+  await import('../../../src/features/access/factors/webauthn-library.ts')
+  await import('../../../src/protocol/client-validation.ts')
   const dir = mkdtempSync(join(MEMORY, 'simulator-'))
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }))
   for (let i = 1; i <= MAX_NODES; i++) mkdirSync(join(dir, `node${i}`))
@@ -712,6 +723,7 @@ export async function makeGround(): Promise<Ground> {
   // Afterwards, the folders of all nodes are as a server leaves them, and what a process loads or draws once is there.
   await inTurn(() => runWorld(ground, 1, { nodes: MAX_NODES, clients: 3, millis: 3000 }))
   await inTurn(() => runWorld(ground, 1, { nodes: 1, clients: 3, millis: 3000, onFile: true }))
+  await inTurn(() => runWorld(ground, 1, { nodes: 1, clients: 3, millis: 3000, mood: APPS_ALONE }))
   await inTurn(() => runWorld(ground, 1, { nodes: 2, clients: 3, millis: 3000, onFile: true, isPair: true }))
   return ground
 }
