@@ -16,12 +16,17 @@ interface AlertsView {
 }
 
 interface TestOutcome {
-  mail: { to: string; sent: boolean }[]
+  mail: { to: string; sent: boolean; outcome: keyof typeof outcomes }[]
   webhook: boolean | null
 }
 
 const OFF = 'Alerts are off: set alerts.mail_to or alerts.webhook_url.'
-const outcome = (sent: boolean) => (sent ? 'sent' : 'not sent yet: the log says why, and the server will retry')
+const outcomes = {
+  sent: 'sent',
+  delayed: 'not sent yet: the log says why, and the server will retry',
+  refused: 'refused: the log says why, and the server will not retry',
+  logged: 'not sent: email.provider is "log", so the mail was written to the log',
+}
 
 export const alertsCommand = adminCommand({
   summary: 'List current and recent alerts.',
@@ -36,13 +41,13 @@ export const alertsCommand = adminCommand({
 async function tested(server: Server): Promise<Answer> {
   const found = await server.post<TestOutcome>('/v1/admin/alerts/test')
   const results = [
-    ...found.mail.map(({ to, sent }) => [to, sent] as const),
-    ...(found.webhook === null ? [] : [['the webhook', found.webhook] as const]),
+    ...found.mail.map(({ to, outcome }) => [to, outcome] as const),
+    ...(found.webhook === null ? [] : [['the webhook', found.webhook ? 'sent' : 'delayed'] as const]),
   ]
   return {
     value: found,
-    text: results.map(([to, sent]) => `${to}: ${outcome(sent)}`).join('\n'),
-    failed: results.some(([, sent]) => !sent),
+    text: results.map(([to, outcome]) => `${to}: ${outcomes[outcome]}`).join('\n'),
+    failed: results.some(([, outcome]) => outcome !== 'sent'),
   }
 }
 

@@ -16,11 +16,11 @@ export const mailTestCommand = configured({
     })
     const { host } = new URL(config.publicUrl)
     await mailer.send({ to, subject: `Test mail from ${host}`, text: `Mail from ${host} works.\n` })
-    terminal.out(
-      config.email.provider === 'log'
-        ? 'The mail was written to the log, because email.provider is "log".'
-        : `${config.email.provider} accepted the mail to ${to}.`,
-    )
+    if (mailer.isLog === true) {
+      terminal.err('No mail was sent: email.provider is "log", so it was written to the log.')
+      return exitCodes.failed
+    }
+    terminal.out(`${config.email.provider} accepted the mail to ${to}.`)
     return exitCodes.ok
   },
 })

@@ -22,6 +22,8 @@ export interface Mailer {
   send(mail: Mail, id?: string): Promise<void>
   /** Returns why no mail can be sent, as far as this is visible without sending one; null if no fault is visible. */
   check(): Promise<string | null>
+  /** Mail is only written to the log. */
+  readonly isLog?: true
 }
 
 /** The message is refused permanently: sending it again is pointless. */
@@ -45,9 +47,9 @@ export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, 
     smtp: () => smtpMailer(email, authority),
     mailtrap: () => httpMailer(email, upstream),
   }
-  const { send, check } = mailers[email.provider]()
+  const { send, ...rest } = mailers[email.provider]()
   return {
-    check,
+    ...rest,
     async send(mail, id) {
       if (/[\r\n]/.test(mail.to + mail.subject)) throw new MailRefused('a line break in an address or a subject')
       try {
@@ -74,6 +76,7 @@ function toldOf(error: unknown): Error {
 /** Writes every mail as a log line. */
 function logMailer(log: Log): Mailer {
   return {
+    isLog: true,
     check: async () => null,
     async send({ to, subject, text }) {
       log.info('mail', { to, mailSubject: subject, text })

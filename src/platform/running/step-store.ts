@@ -193,6 +193,10 @@ export async function releaseSteps(db: Database): Promise<number> {
 export const isStepWaiting = async (reader: Reader, { name }: Pick<Queue, 'name'>, key: string): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM step WHERE kind = ${name} AND key = ${key} AND due_at IS NOT NULL`)) !== null
 
+/** Whether a step with this key has failed permanently. */
+export const hasStepFailed = async (reader: Reader, { name }: Pick<Queue, 'name'>, key: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM step WHERE kind = ${name} AND key = ${key} AND due_at IS NULL`)) !== null
+
 /** Make the steps of a kind due that wait for another try. Returns how many. */
 export const hastenSteps = (writer: Writer, { name }: Pick<Queue, 'name'>, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE step SET due_at = ${now} WHERE kind = ${name} AND due_at > ${now} AND ${isFree(now)}`)

@@ -48,7 +48,7 @@ import {
 } from './step-store.ts'
 
 export { StepPostponed, type Step } from './step-kind.ts'
-export { hastenSteps, isStepWaiting, withdrawStep } from './step-store.ts'
+export { hasStepFailed, hastenSteps, isStepWaiting, withdrawStep } from './step-store.ts'
 
 /** Timeout of one try, well below `LEASE_MILLIS`. */
 const MAX_TRY_MILLIS = 2 * MINUTE_MILLIS

@@ -117,7 +117,7 @@ test('a test is sent to every recipient, and it is said which got it', async () 
   await using receiver = startReceiver()
   await using pds = await startPds({ alerts: { ...receiver.config.alerts, mailTo: [OPERATOR] } })
   const ask = () => request(`${pds.url}/v1/admin/alerts/test`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })
-  expect((await ask()).body).toEqual({ mail: [{ to: OPERATOR, sent: true }], webhook: true })
+  expect((await ask()).body).toEqual({ mail: [{ to: OPERATOR, sent: true, outcome: 'sent' }], webhook: true })
   expect(pds.mails).toEqual([expect.objectContaining({ to: OPERATOR, subject: expect.stringContaining('a test') })])
   expect(JSON.parse(receiver.posts[0]!.body)).toMatchObject({ type: 'alerts.test' })
   receiver.status = 503

@@ -87,7 +87,10 @@ test('what a server says of a recipient is written down without the address', as
     { mailer: undefined },
   )
   const { call } = await createAccount(pds, 'ann', { email: ann })
-  await call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
+  expect(await call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({
+    status: 400,
+    body: { message: 'The mail was refused permanently. The server will not try again.' },
+  })
   const [step] = await pds.rows('step', { kind: 'mail' }, ['last_error'])
   expect(step).toEqual({ last_error: expect.stringContaining('550 [address] there is nobody of this name') })
   const written = pds.log.map((line) => JSON.stringify(line))

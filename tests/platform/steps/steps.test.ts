@@ -237,7 +237,7 @@ test('a mail that is refused is not sent again', async () => {
   await using box = await startMailbox({ tls: 'none', unknown: ['ann@example.com'] })
   await using pds = await withMailAt(box.port)
   const ann = await createAccount(pds, 'ann')
-  expect((await sendEmail(pds, ann.did, 'Hello')).status).toBe(503)
+  expect((await sendEmail(pds, ann.did, 'Hello')).status).toBe(400)
   expect(await kindOf(pds, 'mail')).toMatchObject({ waiting: 0, failed: 1, lastError: expect.stringContaining('550') })
 })
 

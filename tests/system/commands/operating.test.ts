@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
+import { startMailbox } from '../../support/clients/mailbox.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
 import { runProgram, startProgram, typeAtProgram } from '../../support/servers/program.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
@@ -478,5 +479,38 @@ describe('the server that is meant', () => {
       err: expect.stringContaining('307'),
     })
     expect(asked).toBe(0)
+  })
+})
+
+describe('mail', () => {
+  const TO = 'operator@example.com'
+  const toldBy = async (own: { url: string }, ann: { did: string }) => {
+    const on = (...words: string[]) => runProgram([...words, '--url', own.url], env)
+    return [await on('account', 'mail', ann.did, 'Hello'), await on('alerts', '--test')]
+  }
+
+  test('that was only written to the log is reported as not sent', async () => {
+    await using own = await startPds({ alerts: { mailTo: [TO] } }, { mailer: undefined })
+    const sent = [
+      await runProgram(['mail', 'test', TO, '--dev'], {}),
+      ...(await toldBy(own, await createAccount(own, 'ann'))),
+    ]
+    for (const { code, out, err } of sent) {
+      expect(code).toBe(1)
+      expect(out + err).toContain('email.provider is "log", so')
+    }
+  })
+
+  test('that is refused permanently is not said to be sent later', async () => {
+    const email = 'ann@example.com'
+    await using box = await startMailbox({ tls: 'none', unknown: [TO, email] })
+    const provider = { from: 'pds@example.org', smtpHost: 'localhost', smtpPort: box.port, smtpTls: 'none' } as const
+    await using own = await startPds(
+      { alerts: { mailTo: [TO] }, email: { provider: 'smtp', ...provider } },
+      { mailer: undefined },
+    )
+    const [mailed, tested] = await toldBy(own, await createAccount(own, 'ann', { email }))
+    expect(mailed).toMatchObject({ code: 1, err: expect.stringContaining('The mail was refused permanently') })
+    expect(tested).toMatchObject({ code: 1, out: `${TO}: refused: the log says why, and the server will not retry\n` })
   })
 })

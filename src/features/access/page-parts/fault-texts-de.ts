@@ -59,6 +59,9 @@ export const faultGerman = {
   codeExpired: 'Dieser Code ist abgelaufen. Bitte fordere einen neuen an.',
   factorWanted:
     'Der alte Server verlangt einen Code, den er dir per E-Mail geschickt hat. Bitte gib ihn zusammen mit dem Passwort ein.',
+  mailRefused:
+    'Der Mailserver hat die Mail abgelehnt, sie wurde nicht gesendet. Bitte prüfe die E-Mail-Adresse des Kontos.',
+  mailLater: 'Die Mail konnte noch nicht gesendet werden. Sie kommt an, sobald der Mailserver sie annimmt.',
   upstream:
     'Ein Dienst, der dafür gebraucht wird, antwortet nicht. Es wurde nichts geändert. Bitte versuche es gleich noch einmal.',
   signInMissing: 'Bitte gib dein Handle oder deine E-Mail-Adresse und dein Passwort ein.',

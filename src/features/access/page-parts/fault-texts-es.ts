@@ -55,6 +55,9 @@ export const faultSpanish = {
   codeExpired: 'Este código ha caducado. Pide uno nuevo.',
   factorWanted:
     'El servidor anterior pide un código, que te ha enviado por correo. Introdúcelo junto con la contraseña.',
+  mailRefused:
+    'El servidor de correo rechazó el mensaje, así que no se ha enviado. Comprueba la dirección de correo de la cuenta.',
+  mailLater: 'Todavía no se ha podido enviar el correo. Llegará en cuanto el servidor de correo lo acepte.',
   upstream: 'Un servicio del que esto depende no responde. No se ha cambiado nada. Inténtalo de nuevo en un momento.',
   signInMissing: 'Introduce tu nombre de usuario o correo electrónico y tu contraseña.',
   signInWrong: 'La cuenta o la contraseña es incorrecta. Las contraseñas de aplicación no sirven aquí.',

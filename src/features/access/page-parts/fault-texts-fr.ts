@@ -58,6 +58,9 @@ export const faultFrench = {
   codeExpired: 'Ce code a expiré. Veuillez en demander un nouveau.',
   factorWanted:
     'L’ancien serveur demande un code, qu’il vous a envoyé par e-mail. Veuillez le saisir avec le mot de passe.',
+  mailRefused:
+    'Le serveur de messagerie a refusé l’e-mail, qui n’a pas été envoyé. Veuillez vérifier l’adresse e-mail du compte.',
+  mailLater: 'L’e-mail n’a pas encore pu être envoyé. Il arrivera dès que le serveur de messagerie l’acceptera.',
   upstream: 'Un service nécessaire ne répond pas. Rien n’a été modifié. Veuillez réessayer dans un instant.',
   signInMissing: 'Veuillez saisir votre pseudo ou votre adresse e-mail, et votre mot de passe.',
   signInWrong: 'Le compte ou le mot de passe est incorrect. Les mots de passe d’application ne fonctionnent pas ici.',

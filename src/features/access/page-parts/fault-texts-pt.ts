@@ -52,6 +52,8 @@ export const faultBrazilian = {
   codeWrong: 'Este código está errado. Confira-o ou peça um novo.',
   codeExpired: 'Este código expirou. Peça um novo.',
   factorWanted: 'O servidor antigo pede um código, que ele enviou para seu e-mail. Informe-o junto com a senha.',
+  mailRefused: 'O servidor de e-mail recusou a mensagem, que não foi enviada. Confira o endereço de e-mail da conta.',
+  mailLater: 'Ainda não foi possível enviar o e-mail. Ele chegará assim que o servidor de e-mail o aceitar.',
   upstream: 'Um serviço do qual isso depende não está respondendo. Nada foi alterado. Tente novamente em instantes.',
   signInMissing: 'Informe seu nome de usuário ou e-mail e sua senha.',
   signInWrong: 'A conta ou a senha está errada. Senhas de aplicativo não funcionam aqui.',

@@ -58,6 +58,9 @@ export const faultTexts = textTable(
     codeExpired: 'This code has expired. Please request a new one.',
     factorWanted:
       'The old server asks for a code, which it has mailed to you. Please enter it together with the password.',
+    mailRefused:
+      'The mail server refused the mail, so no mail was sent. Please check the email address of the account.',
+    mailLater: 'The mail could not be sent yet. It will arrive as soon as the mail server accepts it.',
     upstream: 'A service that this depends on is not responding. Nothing was changed. Please try again in a moment.',
     signInMissing: 'Please enter your handle or email address and your password.',
     signInWrong: 'The account or the password is wrong. App passwords do not work here.',

@@ -93,6 +93,8 @@ const byMessage: readonly Row[] = [
   ['The form is malformed or incomplete', 'file', faultTexts.uploadBroken],
   ['The form has more than one file', 'file', faultTexts.uploadTwice],
   ['The archive belongs to', 'file', faultTexts.archiveForeign],
+  ['The mail was refused', null, faultTexts.mailRefused],
+  ['The mail could not be sent yet', null, faultTexts.mailLater],
   ['Too many failed logins', null, faultTexts.tooManyMinute],
 ]
 

@@ -30,9 +30,9 @@ export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose):
 export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: requestOrigin(exchange) })
 
 /**
- * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account or it
- * has no address, `RateLimitExceeded` if the address is not confirmed and has had too many mails, and
- * `ServiceUnavailable` if the mail cannot be sent at once.
+ * Issue a code and mail it. `record` runs in the same transaction. Throws `InvalidRequest` if there is no account, it
+ * has no address, or the provider refuses the mail permanently, `RateLimitExceeded` if the address is not confirmed and
+ * has had too many mails, and `ServiceUnavailable` if the mail cannot be sent at once.
  */
 export async function mailCode(
   ctx: Context,
@@ -46,10 +46,11 @@ export async function mailCode(
   const counted = { did, to: account.email, what: purpose, causedBy }
   if ((await countMail(ctx, counted)) === null)
     throw new Refusal(429, 'RateLimitExceeded', 'Too many mails to an unconfirmed address')
-  await sendMail(ctx, async (tx) => {
+  const { refusal } = await sendMail(ctx, async (tx) => {
     await record?.(tx)
     return orderCode(ctx, tx, { did, purpose, told, counted })
   })
+  if (refusal !== null) throw refusal
 }
 
 interface OrderedCode {

@@ -3,11 +3,11 @@
  * fails meanwhile. A request that mails a person waits for the first try only.
  */
 import { HOUR_SECS } from '../../../base/durations.ts'
-import { serviceUnavailable } from '../../../http/errors.ts'
+import { invalidRequest, serviceUnavailable, type Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { MailRefused, type Mail } from '../../../platform/network/mailer.ts'
-import type { StepKind } from '../../../platform/running/steps.ts'
+import { hasStepFailed, type StepKind } from '../../../platform/running/steps.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { withinBound, type MailCause } from './mail-bound.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
@@ -80,18 +80,33 @@ export async function addMail(
     })
 }
 
-/**
- * Queue a mail and wait for its first try. `order` runs in a transaction. Throws `ServiceUnavailable` if the try fails;
- * the mail is retried nevertheless.
- */
-export async function sendMail(ctx: Context, order: (tx: Tx) => Promise<MailOrder>): Promise<void> {
+/** What has become of a mail: `logged` if no provider is configured, `delayed` if it is tried again. */
+type MailOutcome = 'sent' | 'logged' | 'delayed' | 'refused'
+
+/** What a person is told who waits for the mail. */
+const refusals: Partial<Record<MailOutcome, () => Refusal>> = {
+  delayed: () => serviceUnavailable('The mail could not be sent yet. The server will try again.'),
+  refused: () => invalidRequest('The mail was refused permanently. The server will not try again.'),
+}
+
+/** Queue a mail and wait for its first try. `order` runs in a transaction. `refusal` is for callers to throw. */
+export async function sendMail(
+  ctx: Context,
+  order: (tx: Tx) => Promise<MailOrder>,
+): Promise<{ outcome: MailOutcome; refusal: Refusal | null }> {
+  const outcome = await outcomeOf(ctx, order)
+  return { outcome, refusal: refusals[outcome]?.() ?? null }
+}
+
+async function outcomeOf(ctx: Context, order: (tx: Tx) => Promise<MailOrder>): Promise<MailOutcome> {
   const { key, mail } = await ctx.db.transaction(async (tx) => {
     const ordered = await order(tx)
     await addMail(ctx, tx, ordered)
     return ordered
   })
-  if (mail.to.endsWith(NOBODYS_DOMAIN)) return
+  const done = ctx.mailer.isLog === true ? 'logged' : 'sent'
+  if (mail.to.endsWith(NOBODYS_DOMAIN)) return done
   const { smtpTimeoutSecs, httpTimeoutSecs } = ctx.config.email
-  const isSent = await ctx.steps.nextTry(mailStep, key, Math.max(smtpTimeoutSecs, httpTimeoutSecs) * 1000)
-  if (!isSent) throw serviceUnavailable('The mail could not be sent yet. The server will try again.')
+  if (await ctx.steps.nextTry(mailStep, key, Math.max(smtpTimeoutSecs, httpTimeoutSecs) * 1000)) return done
+  return (await hasStepFailed(ctx.db, mailStep, key)) ? 'refused' : 'delayed'
 }

@@ -83,11 +83,12 @@ export const accountAdminRoutes = [
       const mail = { to: addressOf(account), subject, text: content }
       // While a message waits to be sent, sending the same text again does not add a second one.
       const key = `operator ${recipientDid} ${createHash('sha256').update(subject).update('\n').update(content).digest('hex')}`
-      await sendMail(ctx, async (tx) => {
+      const { outcome, refusal } = await sendMail(ctx, async (tx) => {
         await recordAudit(call, tx, { actor: caller.actor, action: 'email_sent', subject: recipientDid })
         return { key, did: account.did, what: 'operator', causedBy: 'operator', mail }
       })
-      return { sent: true }
+      if (refusal !== null) throw refusal
+      return { sent: outcome === 'sent' }
     },
   }),
   procedure('com.atproto.admin.updateAccountEmail', {

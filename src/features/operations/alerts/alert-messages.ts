@@ -1,6 +1,5 @@
 /** Messages about alerts: their text, and the steps that send them. */
 import { timeInWords } from '../../../base/time-words.ts'
-import { isStorageOutage } from '../../../http/errors.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -126,17 +125,12 @@ export async function sendNow(ctx: Context, message: Message): Promise<boolean> 
   return sent.includes(true)
 }
 
-/** Returns whether the work was done. Throws only what is grave. */
-async function isDone(
-  ctx: Context,
-  work: () => Promise<void>,
-  isGrave: (error: unknown) => boolean = () => false,
-): Promise<boolean> {
+/** Returns whether the work was done. */
+async function isDone(ctx: Context, work: () => Promise<void>): Promise<boolean> {
   try {
     await work()
     return true
   } catch (error) {
-    if (isGrave(error)) throw error
     ctx.log.warn('could not send an alert', { error })
     return false
   }
@@ -144,7 +138,7 @@ async function isDone(
 
 /** Who was sent a test: each address, and the webhook; null if there is none. */
 export interface TestOutcome {
-  mail: { to: string; sent: boolean }[]
+  mail: { to: string; sent: boolean; outcome: Awaited<ReturnType<typeof sendMail>>['outcome'] }[]
   webhook: boolean | null
 }
 
@@ -158,8 +152,8 @@ export async function sendTest(ctx: Context): Promise<TestOutcome> {
   const message: Message = { id: Bun.randomUUIDv7(), type: 'alerts.test', at, told: [told] }
   const mail: TestOutcome['mail'] = []
   for (const each of mailsOf(ctx.config, message)) {
-    const sent = await isDone(ctx, () => sendMail(ctx, async () => orderOf(message, each)), isStorageOutage)
-    mail.push({ to: each.to, sent })
+    const { outcome } = await sendMail(ctx, async () => orderOf(message, each))
+    mail.push({ to: each.to, sent: outcome === 'sent', outcome })
   }
   if (ctx.config.alerts.webhookUrl === null) return { mail, webhook: null }
   await ctx.db.transaction((tx) => orderWebhook(ctx, tx, message))
