@@ -77,6 +77,15 @@ describe.each(['text', 'json'] as const)('in %s', (format) => {
     expect(lines.join()).not.toContain('\u001b')
   })
 
+  test('no field moves the cursor, hides text or turns its direction', () => {
+    const { lines, log } = recorded(format)
+    const name = 'a\u202Eb\u2066c\u200Dd\u009B31me\u007Ff\u2028g'
+    for (const text of [name, `${name} h`, `${name}\nh`]) log.info(name, { name: text })
+    expect(lines.join('')).not.toMatch(/[^\P{Cc}\n]|[\p{Cf}\u2028]/u)
+    expect(lines[0]).toContain('a\\u202eb\\u2066c\\u200dd\\u009b31me\\u007ff\\u2028g')
+    if (format === 'json') expect(JSON.parse(lines[2]!)).toMatchObject({ message: name, name: `${name}\nh` })
+  })
+
   test('errors carry their stack and cause', () => {
     const { lines, log } = recorded(format)
     log.error('it broke', { error: new Error('outer', { cause: new Error('inner') }) })

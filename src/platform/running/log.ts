@@ -3,6 +3,7 @@
  * never into the message, so that secrets can be recognised by field name: passwords, tokens, codes and keys are
  * redacted before a line is written, whichever caller passes them.
  */
+import { printable } from '../../base/printable.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { Config } from '../configuration/config.ts'
 import { logLevels, type Fields, type LogLevel } from './log-line.ts'
@@ -63,7 +64,7 @@ export const processLog = ({ node, telemetry }: Pick<Config, 'node' | 'telemetry
 function jsonLine({ at, level, target, message, fields }: Line): string {
   const head = { timestamp: wireTime(at), level, target, message }
   // The first `head` fixes the order and the second the values, so no field can replace either.
-  return JSON.stringify({ ...head, ...plainFields(fields), ...head })
+  return printable(JSON.stringify({ ...head, ...plainFields(fields), ...head }))
 }
 
 /** Values of several lines, such as stacks, follow indented, so that no field can imitate a log line. */
@@ -73,9 +74,15 @@ function textLine({ at, level, target, message, fields }: Line): string {
   for (const [name, value] of Object.entries(plainFields(fields))) {
     const text = textOf(value)
     if (text.includes('\n')) blocks.push(`  ${name}:`, ...text.split('\n').map((each) => `    ${printable(each)}`))
-    else inline.push(`${name}=${/^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text)}`)
+    else inline.push(`${name}=${/^[^\s"=]+$/u.test(text) ? printable(text) : printable(JSON.stringify(text))}`)
   }
-  const head = [wireTime(at), level.toUpperCase().padEnd(5), `${target}:`, printable(message), ...inline].join(' ')
+  const head = [
+    wireTime(at),
+    level.toUpperCase().padEnd(5),
+    `${target}:`,
+    printable(message.replaceAll('\n', '\\n')),
+    ...inline,
+  ].join(' ')
   return [head, ...blocks].join('\n')
 }
 
@@ -85,9 +92,6 @@ function textOf(value: unknown): string {
     return value.cause === undefined ? value.stack : `${value.stack}\ncaused by ${textOf(value.cause)}`
   return JSON.stringify(value) ?? 'undefined'
 }
-
-const printable = (text: string): string =>
-  text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
 
 /** Field names whose values are redacted. */
 const sensitiveName =
