@@ -24,12 +24,15 @@ export type HandleOutcome =
   { ok: true; handle: Handle; kind: 'served' | 'external' } | { ok: false; error: HandleFault; message: string }
 
 const MIN_LABEL_CHARS = 3
+const MAX_LABEL_CHARS = 63
+const MAX_HANDLE_CHARS = 253
 
 /** `allowReserved` lets an operator assign reserved labels and words, and the server's own names. */
 export function checkHandle(text: string, policy: HandlePolicy, { allowReserved = false } = {}): HandleOutcome {
   const refuse = (error: HandleFault, message: string): HandleOutcome => ({ ok: false, error, message })
   const handle = parseHandle(text)
-  if (!handle) return refuse('InvalidHandle', 'Input/handle must be a valid handle')
+  if (!handle)
+    return refuse('InvalidHandle', isTooLong(text) ? 'Handle too long' : 'Input/handle must be a valid handle')
   if (!isValidTld(handle)) return refuse('InvalidHandle', 'Handle TLD is invalid or disallowed')
   if (!allowReserved && containsBlockedWord(handle, policy.blockedWords))
     return refuse('InvalidHandle', 'Inappropriate language in handle')
@@ -42,6 +45,10 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
     return refuse('HandleNotAvailable', 'Reserved handle')
   return { ok: true, handle, kind: 'served' }
 }
+
+/** atproto: handle, "Handle Identifier Syntax"; RFC 1035 section 2.3.4. */
+const isTooLong = (text: string): boolean =>
+  text.length > MAX_HANDLE_CHARS || text.split('.').some((label) => label.length > MAX_LABEL_CHARS)
 
 /**
  * The one of the server's domains that the name is under; null if there is none. Of two, one of which is below the

@@ -429,6 +429,7 @@ describe('what is wrong with a form is told at the field, in words for people, w
 
   test.each([
     ['a handle with a space', { Handle: 'a b' }, 'Handle', 'letters, digits and hyphens'],
+    ['a handle that is too long', { Handle: 'a'.repeat(64) }, 'Handle', 'too long'],
     ['a handle that is too short', { Handle: 'ab' }, 'Handle', 'too short'],
     ['a handle that is reserved', { Handle: 'admin' }, 'Handle', 'reserved'],
     ['a handle that somebody has', { Handle: 'alice' }, 'Handle', 'already taken'],

@@ -6,6 +6,7 @@ export const faultGerman = {
   handleEnding: 'Handles dürfen diese Endung nicht haben. Bitte wähle ein anderes.',
   handleWord: 'Dieses Handle enthält ein Wort, das hier nicht erlaubt ist. Bitte wähle ein anderes.',
   handleDots: 'Unter unserer Domain besteht ein Handle aus Buchstaben, Ziffern und Bindestrichen, ohne Punkte.',
+  handleLong: 'Dieses Handle ist zu lang. Bitte verwende höchstens 63 Zeichen vor dem Punkt.',
   handleShort: 'Dieses Handle ist zu kurz. Bitte verwende mindestens drei Zeichen.',
   handleReserved: 'Dieses Handle ist reserviert. Bitte wähle ein anderes.',
   handleTaken: 'Dieses Handle ist schon vergeben. Bitte wähle ein anderes.',

@@ -5,6 +5,7 @@ export const faultSpanish = {
   handleEnding: 'Los nombres de usuario no pueden tener esta terminación. Elige otro.',
   handleWord: 'Este nombre de usuario contiene una palabra que aquí no está permitida. Elige otro.',
   handleDots: 'En nuestro dominio, un nombre de usuario se compone de letras, cifras y guiones, sin puntos.',
+  handleLong: 'Este nombre de usuario es demasiado largo. Usa como máximo 63 caracteres antes del punto.',
   handleShort: 'Este nombre de usuario es demasiado corto. Usa al menos tres caracteres.',
   handleReserved: 'Este nombre de usuario está reservado. Elige otro.',
   handleTaken: 'Este nombre de usuario ya está en uso. Elige otro.',

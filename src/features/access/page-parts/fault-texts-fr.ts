@@ -6,6 +6,7 @@ export const faultFrench = {
   handleEnding: 'Un pseudo ne peut pas avoir cette terminaison. Veuillez en choisir un autre.',
   handleWord: 'Ce pseudo contient un mot qui n’est pas autorisé ici. Veuillez en choisir un autre.',
   handleDots: 'Sous notre domaine, un pseudo se compose de lettres, de chiffres et de traits d’union, sans points.',
+  handleLong: 'Ce pseudo est trop long. Veuillez utiliser au plus 63 caractères avant le point.',
   handleShort: 'Ce pseudo est trop court. Veuillez utiliser au moins trois caractères.',
   handleReserved: 'Ce pseudo est réservé. Veuillez en choisir un autre.',
   handleTaken: 'Ce pseudo est déjà pris. Veuillez en choisir un autre.',

@@ -4,6 +4,7 @@ export const faultBrazilian = {
   handleEnding: 'Nomes de usuário não podem ter este final. Escolha outro.',
   handleWord: 'Este nome de usuário contém uma palavra que não é permitida aqui. Escolha outro.',
   handleDots: 'No nosso domínio, um nome de usuário é composto de letras, números e hifens, sem pontos.',
+  handleLong: 'Este nome de usuário é longo demais. Use no máximo 63 caracteres antes do ponto.',
   handleShort: 'Este nome de usuário é curto demais. Use pelo menos três caracteres.',
   handleReserved: 'Este nome de usuário está reservado. Escolha outro.',
   handleTaken: 'Este nome de usuário já está em uso. Escolha outro.',

@@ -9,6 +9,7 @@ export const faultTexts = textTable(
     handleEnding: 'Handles cannot have this ending. Please choose another one.',
     handleWord: 'This handle contains a word that is not allowed here. Please choose another one.',
     handleDots: 'Under our domain, a handle consists of letters, digits and hyphens, without dots.',
+    handleLong: 'This handle is too long. Please use at most 63 characters before the dot.',
     handleShort: 'This handle is too short. Please use at least three characters.',
     handleReserved: 'This handle is reserved. Please choose another one.',
     handleTaken: 'This handle is already taken. Please choose another one.',

@@ -31,6 +31,7 @@ const byMessage: readonly Row[] = [
   ['Handle TLD', 'handle', faultTexts.handleEnding],
   ['Inappropriate language', 'handle', faultTexts.handleWord],
   ['Invalid characters in handle', 'handle', faultTexts.handleDots],
+  ['Handle too long', 'handle', faultTexts.handleLong],
   ['Handle too short', 'handle', faultTexts.handleShort],
   ['Reserved handle', 'handle', faultTexts.handleReserved],
   ['Handle already taken', 'handle', faultTexts.handleTaken],
