@@ -1,4 +1,5 @@
 /** Take down, or restore, a record or a blob: shared by the four commands. */
+import { recordUriOf } from '../../protocol/record-links.ts'
 import { type Command, Misuse } from '../command.ts'
 import { adminCommand } from '../admin-command.ts'
 import { findAccount } from '../account/operator-accounts.ts'
@@ -23,8 +24,9 @@ export const recordCommand = ({ change, ...command }: Wording): Command =>
     ...command,
     parameters: ['<at-uri>'],
     async run({ server, positionals: [uri = ''] }) {
-      const [, name = '', collection = '', rkey = ''] = /^at:\/\/([^/]+)\/([^/]+)\/([^/]+)$/.exec(uri) ?? []
-      if (name === '') throw new Misuse('name the record as at://ACCOUNT/COLLECTION/KEY')
+      const [, name = '', collection = '', rkey = ''] =
+        /^at:\/\/([^/]+)\/([^/]+)\/([^/]+)$/.exec(recordUriOf(uri)) ?? []
+      if (name === '') throw new Misuse('name the record as at://ACCOUNT/COLLECTION/KEY, or by its link at bsky.app')
       const { did } = await findAccount(server, name)
       const { subject } = await server.get<{ subject: object }>('/xrpc/com.atproto.admin.getSubjectStatus', {
         uri: `at://${did}/${collection}/${rkey}`,

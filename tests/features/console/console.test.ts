@@ -200,11 +200,36 @@ test('a form about a record or a blob that names none acts on no account', async
   for (const subject of ['', ' ', '\u00a0']) {
     const { status, body } = await browser.act('takedown', { did: yara.did, subject })
     expect([status, await isActive()]).toEqual([400, true])
-    expect(body).toContain('AT URI of the record, or CID of the blob')
+    expect(body).toContain('AT URI or link of the record, or CID of the blob')
   }
   expect((await browser.act('takedown', { did: yara.did })).status).toBe(200)
   expect((await browser.act('restore', { did: yara.did, subject: ' ' })).status).toBe(400)
   expect(await isActive()).toBe(false)
+})
+
+test('the link of a record is enough to take it down, in this version and the later ones, and to restore it', async () => {
+  const browser = await signedIn(mona)
+  const xena = await createAccount(pds, 'xena')
+  const at = { repo: xena.did, collection: 'app.bsky.feed.post', rkey: '3kaaaaaaaaa2a' }
+  const post = async (text: string) => {
+    const record = { $type: at.collection, text, createdAt: new Date().toISOString() }
+    expect((await xena.call('com.atproto.repo.putRecord', { json: { ...at, record } })).status).toBe(200)
+  }
+  const shown = async () =>
+    (await request(`${pds.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams(at)}`)).status
+  await post('first')
+  const about = { did: xena.did, subject: `https://bsky.app/profile/xena.test/post/${at.rkey}` }
+  expect((await browser.act('takedown', about)).status).toBe(200)
+  expect(await shown()).toBe(400)
+  await post('second')
+  expect(await shown()).toBe(400)
+  expect((await browser.act('restore', about)).status).toBe(200)
+  expect(await shown()).toBe(200)
+  const unknown = { did: xena.did, subject: `at://${xena.did}/app.bsky.feed.post/none` }
+  expect(await browser.act('takedown', unknown)).toMatchObject({
+    status: 400,
+    body: expect.stringContaining('Subject not found'),
+  })
 })
 
 test('a quota that is no number changes none', async () => {

@@ -221,7 +221,8 @@ test('quotas of all accounts and of one are shown, set and taken back', async ()
 test('what is not there, or not turned on, is not taken for nothing', async () => {
   for (const [words, code, says] of [
     [['step', 'list', 'mails'], 1, 'there is no step kind named mails; the kinds are crawl, mail,'],
-    [['record', 'takedown', 'frank.test'], 2, 'name the record as at://ACCOUNT/COLLECTION/KEY'],
+    [['record', 'takedown', 'frank.test'], 2, 'name the record as at://ACCOUNT/COLLECTION/KEY, or by its link'],
+    [['record', 'takedown', 'https://bsky.app/profile/frank.test/post/none'], 1, 'Subject not found'],
     [['record', 'restore', 'at://frank.test'], 2, 'name the record as at://ACCOUNT/COLLECTION/KEY'],
     [['push', 'key', 'rotate'], 1, 'is not turned on in its configuration'],
   ] as const)

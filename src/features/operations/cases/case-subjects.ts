@@ -2,6 +2,7 @@
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { parseAtUri, parseDid, recordUri, recordUriParts, type Did } from '../../../protocol/identifiers.ts'
+import { recordUriOf } from '../../../protocol/record-links.ts'
 import { blobTakedown } from '../../data/blobs/blobs.ts'
 import { readRecord } from '../../data/repo/repo.ts'
 import { accountAt, accountOf } from '../../identity/accounts/accounts.ts'
@@ -42,15 +43,16 @@ export async function recordSubject(reader: Reader, text: string): Promise<CaseS
 
 const nothing = { authority: '', collection: '', rkey: '' }
 
-/** The opposite of `subjectText`. Throws `InvalidRequest` for any other text. */
+/** The opposite of `subjectText`, which takes links to records too. Throws `InvalidRequest` for any other text. */
 export async function subjectNamed(reader: Reader, text: string): Promise<CaseSubject> {
-  if (text.startsWith('at://')) {
-    const record = await recordSubject(reader, text)
+  const uri = recordUriOf(text)
+  if (uri.startsWith('at://')) {
+    const record = await recordSubject(reader, uri)
     if (record !== null) return record
   }
   const [name = '', cid = ''] = text.split('#')
   const did = parseDid(name)
   if (did === null)
-    throw invalidRequest('subject must be a DID, the URI of a record, or a DID, "#" and the CID of a blob')
+    throw invalidRequest('subject must be a DID, the URI or link of a record, or a DID, "#" and the CID of a blob')
   return cid === '' ? accountSubject(did) : blobSubject(did, cid)
 }

@@ -276,7 +276,7 @@ function actsPart(desk: Desk, { did, status, takedownRef, hasPassword, email, ha
   const { role } = desk.who
   const form = (act: string, button: Wording, more: Partial<ActForm> = {}): Html =>
     actForm(desk, { id: act, act, back: accountUrl(did), button, ...more, fields: { did, ...more.fields } })
-  const subject = html`${field({ id: 'subject', name: 'subject', label: texts.subject, required: true, maxLength: 1000 })}${field({ id: 'subject-cid', name: 'cid', label: texts.recordCid, maxLength: 200 })}`
+  const subject = html`${field({ id: 'subject', name: 'subject', label: texts.subject, required: true, maxLength: 1000 })}`
   return html`
 <section class="card">
   <h2>${texts.act}</h2>
@@ -285,7 +285,7 @@ function actsPart(desk: Desk, { did, status, takedownRef, hasPassword, email, ha
     html`
     ${takedownRef === null ? form('takedown', texts.takeDown, { isDangerous: true }) : form('restore', texts.lift)}
     ${form('takedown', texts.takeDownPart, { id: 'takedown-subject', inputs: subject, isDangerous: true })}
-    ${form('restore', texts.restorePart, { id: 'restore-subject', inputs: html`${field({ id: 'restored', name: 'subject', label: texts.subject, required: true, maxLength: 1000 })}${field({ id: 'restored-cid', name: 'cid', label: texts.recordCid, maxLength: 200 })}` })}
+    ${form('restore', texts.restorePart, { id: 'restore-subject', inputs: html`${field({ id: 'restored', name: 'subject', label: texts.subject, required: true, maxLength: 1000 })}` })}
     ${invitesDisabled ? form('enable-invites', texts.allowInvites) : form('disable-invites', texts.stopInvites)}`
   }
   ${mayRole(role, 'endAccess') && form('end-access', texts.endAll, { isDangerous: true })}

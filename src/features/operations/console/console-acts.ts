@@ -5,6 +5,7 @@ import { consoleTexts as texts } from './console-texts.ts'
 import { peopleTexts } from './people-texts.ts'
 import type { Wording } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
+import { recordUriOf } from '../../../protocol/record-links.ts'
 
 const did = (form: URLSearchParams): string => parseDid(form.get('did') ?? '') ?? ''
 const ofAccount = (act: string) => (form: URLSearchParams) =>
@@ -18,17 +19,31 @@ const method = (nsid: string) => () => `/xrpc/com.atproto.${nsid}`
 const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? ''
 const nothing = () => ({})
 
-/** `subject` is `at://…` or the CID of a blob; a form without that field is about the account that `did` names. */
-const subjectOf = (form: URLSearchParams) => {
-  const subject = text(form, 'subject')
-  if (subject === '') return { $type: 'com.atproto.admin.defs#repoRef', did: did(form) }
-  if (!subject.startsWith('at://')) return { $type: 'com.atproto.admin.defs#repoBlobRef', did: did(form), cid: subject }
-  return { $type: 'com.atproto.repo.strongRef', uri: subject, cid: text(form, 'cid') }
+/** The record that `subject` names by its URI or a link; null if it names something else. */
+const recordOf = (form: URLSearchParams): string | null => {
+  const uri = recordUriOf(text(form, 'subject'))
+  return uri.startsWith('at://') ? uri : null
+}
+
+/** What is not a record: `subject` is the CID of a blob; a form without it is about the account that `did` names. */
+const otherSubject = (form: URLSearchParams) => {
+  const cid = text(form, 'subject')
+  return cid === ''
+    ? { $type: 'com.atproto.admin.defs#repoRef', did: did(form) }
+    : { $type: 'com.atproto.admin.defs#repoBlobRef', did: did(form), cid }
 }
 
 const statusAct = (applied: boolean, done: Wording): ConsoleAct => ({
   path: method('admin.updateSubjectStatus'),
-  json: (form) => ({ subject: subjectOf(form), takedown: { applied } }),
+  // The reference to a record needs the CID of its present version. The takedown is of the record in all versions.
+  lookUp(form) {
+    const uri = recordOf(form)
+    return uri && `/xrpc/com.atproto.admin.getSubjectStatus?uri=${encodeURIComponent(uri)}`
+  },
+  json: (form, found) => ({
+    subject: found === undefined ? otherSubject(form) : (found as { subject: object }).subject,
+    takedown: { applied },
+  }),
   // A field without a visible character must not stand for the whole account.
   faultOf: (form) => (form.has('subject') && text(form, 'subject') === '' ? peopleTexts.subject : null),
   done,

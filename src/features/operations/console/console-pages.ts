@@ -101,7 +101,10 @@ async function carryOut(call: PageCall, desk: Desk, form: URLSearchParams): Prom
     setToken(call, token)
   }
   const now = { ...desk, token }
-  const answer = await ask(now, act.path(form), act.json(form), reason)
+  const lookUp = act.lookUp?.(form) ?? null
+  const found = lookUp === null ? null : await ask(now, lookUp)
+  if (found?.ok === false) return told(now, back, inEnglish(found.message), null, found.status)
+  const answer = await ask(now, act.path(form), act.json(form, found?.body), reason)
   if (!answer.ok && answer.name === 'PasswordRequired') return askPassword(now, form)
   if (!answer.ok) return told(now, back, inEnglish(answer.message), null, answer.status)
   return told(now, back, act.done, act.reveals ? secretOf(answer.body, act.reveals) : null)
