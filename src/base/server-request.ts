@@ -73,9 +73,10 @@ export async function fetchJson(url: string, init: RequestInit, timeoutMillis = 
 
 /**
  * A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests.
+ * The runtime would end an upload after five minutes, even while it moves.
  */
 export const safeRoute = (protocol: string) =>
-  ({ redirect: 'manual', ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
+  ({ redirect: 'manual', timeout: false, ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
 
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []

@@ -2,6 +2,7 @@
 import type { Config } from '../platform/configuration/config.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { parsedJson } from '../base/parsed-json.ts'
+import { safeRoute } from '../base/server-request.ts'
 import { unstalled } from '../base/unstalled.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
 import { ownUrl } from '../platform/configuration/own-url.ts'
@@ -89,9 +90,7 @@ export class Server {
 
   /** `timeoutMillis` limits how long all of the response may take; null if it may take any time. */
   #fetch(path: string, init: Request, timeoutMillis: number | null = TIMEOUT_MILLIS): Promise<Response> {
-    // A redirect could send the credential to another host. A proxy from the environment could read unencrypted
-    // requests.
-    const route = { redirect: 'manual', ...(this.url.startsWith('http:') ? { proxy: false } : {}) } as const
+    const route = safeRoute(new URL(this.url).protocol)
     const headers = { ...init.headers, 'user-agent': userAgentHeader('cli') }
     const signal = timeoutMillis === null ? null : AbortSignal.timeout(timeoutMillis)
     return fetch(this.url + path, { ...init, ...route, headers, signal }).catch((error: Error & { code?: string }) => {

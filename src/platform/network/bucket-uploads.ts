@@ -1,5 +1,5 @@
 /** Uploads in parts to a bucket: the parts of an object are stored one by one, and become the object in one step. */
-import { OBJECT_TIMEOUT_MILLIS, uploadTimeoutMillis, type Bucket } from './bucket.ts'
+import { JOIN_TIMEOUT_MILLIS, uploadTimeoutMillis, type Bucket } from './bucket.ts'
 import type { Answer } from './bucket-answers.ts'
 import { BucketRefusal } from './bucket-faults.ts'
 import { contentOf, type Content } from './bucket-wire.ts'
@@ -58,7 +58,7 @@ export class UploadInParts {
     try {
       await bucket.ask(
         (store, signal) => store.ask({ method: 'POST', key, query: { uploadId: id }, content }, signal),
-        { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
+        { timeoutMillis: JOIN_TIMEOUT_MILLIS },
       )
     } catch (error) {
       // An earlier try may have succeeded without its response arriving.

@@ -79,6 +79,8 @@ export class Store {
       headers: { ...headers, ...(content && { 'content-type': 'application/octet-stream' }) },
       body: content?.body,
       redirect: 'error',
+      // The runtime would end an upload after five minutes, even while it moves. Each request has a timeout of ours.
+      timeout: false,
       ...(url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
       signal,
     })

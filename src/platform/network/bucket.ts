@@ -5,6 +5,7 @@
  * timeout, and is retried if the transport or the store fails: all of them may be repeated.
  */
 import { madeOnce } from '../../base/made-once.ts'
+import { Stalled, steady, uploadPace } from '../../base/unstalled.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Answer } from './bucket-answers.ts'
@@ -13,10 +14,15 @@ import { Store, type BucketOptions, type Content } from './bucket-wire.ts'
 
 /** Timeout until a response begins. */
 const ANSWER_TIMEOUT_MILLIS = 10_000
-/** Longest timeout of one object, from the first byte of the request to the last byte of the response. */
-export const OBJECT_TIMEOUT_MILLIS = 5 * MINUTE_MILLIS
-/** A slower upload counts as stalled. */
-const MIN_BYTES_PER_SEC = 128 * 1024
+/** Timeout until the store has copied an object, or joined its parts. */
+export const JOIN_TIMEOUT_MILLIS = 5 * MINUTE_MILLIS
+/**
+ * A slower upload counts as stalled: its first bytes, and the rest of a large one. The runtime does not tell how much
+ * of it the store has taken.
+ */
+const MIN_FIRST_BYTES_PER_SEC = 128 * 1024
+const MIN_BYTES_PER_SEC = 32 * 1024
+const FIRST_BYTES = 1024 ** 2
 /** Timeout of a read into memory, which is at most a megabyte. */
 const PIECE_TIMEOUT_MILLIS = 15_000
 /** Timeout of a request about a small object that is replaced again and again. */
@@ -74,7 +80,12 @@ export class Bucket {
   readonly #admission: Admission
   readonly #store: () => Promise<Store>
 
-  constructor(options: BucketOptions, admission: Admission = freely) {
+  constructor(
+    options: BucketOptions,
+    admission: Admission = freely,
+    /** Of downloads. */
+    readonly pace = uploadPace,
+  ) {
     this.name = options.bucket
     this.#store = madeOnce(() => Store.open(options))
     this.#admission = admission
@@ -180,7 +191,7 @@ export class Bucket {
     const headers = { 'x-amz-copy-source': `${this.name}/${from}`.split('/').map(encodeURIComponent).join('/') }
     return this.#surely(to, size, async () => {
       const result = await this.ask((store, signal) => store.ask({ method: 'PUT', key: to, headers }, signal), {
-        timeoutMillis: OBJECT_TIMEOUT_MILLIS,
+        timeoutMillis: JOIN_TIMEOUT_MILLIS,
       })
       return result?.text('ETag') ?? null
     })
@@ -213,18 +224,30 @@ export class Bucket {
   ): Promise<AsyncIterable<Uint8Array> | null> {
     const headers: Record<string, string> = from === 0 ? {} : { range: `bytes=${from}-` }
     try {
+      const late = new AbortController()
       const { status, body } = await this.ask(
         (store, signal) => {
-          const ends = [signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS), ...(stopping ? [stopping] : [])]
+          const ends = [signal, late.signal, ...(stopping ? [stopping] : [])]
           return store.send({ method: 'GET', key, headers }, AbortSignal.any(ends))
         },
         { signal: stopping },
       )
-      const content = body ?? noBytes()
+      const content = this.#arriving(body ?? noBytes(), late)
       return from === 0 || status === PARTIAL_CONTENT ? content : bytesAfter(content, from)
     } catch (error) {
       if (error instanceof BucketRefusal && error.status === RANGE_NOT_SATISFIABLE) return noBytes()
       return nullIfAbsent(error)
+    }
+  }
+
+  /** Passes a response on, and ends it once it stalls. */
+  async *#arriving(body: AsyncIterable<Uint8Array>, late: AbortController): AsyncGenerator<Uint8Array> {
+    try {
+      yield* steady(body, this.pace)
+    } catch (error) {
+      if (!(error instanceof Stalled)) throw error
+      late.abort()
+      throw new Error('the bucket does not respond', { cause: error })
     }
   }
 
@@ -294,9 +317,10 @@ export class Bucket {
   }
 }
 
-/** The smaller an upload, the sooner its sender learns that the bucket stalls. */
-export const uploadTimeoutMillis = ({ size }: Blob): number =>
-  Math.min(OBJECT_TIMEOUT_MILLIS, ANSWER_TIMEOUT_MILLIS + (size / MIN_BYTES_PER_SEC) * 1000)
+/** The smaller an upload, the sooner its sender learns that the bucket stalls. A large one may take hours. */
+export const uploadTimeoutMillis = ({ size }: Pick<Blob, 'size'>): number =>
+  ANSWER_TIMEOUT_MILLIS +
+  (Math.min(size, FIRST_BYTES) / MIN_FIRST_BYTES_PER_SEC + Math.max(0, size - FIRST_BYTES) / MIN_BYTES_PER_SEC) * 1000
 
 /** Throws `BucketRefusal` if the store refuses. */
 async function inTime<T>(
