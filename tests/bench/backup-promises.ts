@@ -3,7 +3,7 @@
  * `sync`, to a folder, and to a store that takes 25 ms for each object.
  *
  *     bun tests/bench/backup-promises.ts [--seconds 4] [--pause 1] [--rounds 5] [--millis 25] [--clients 1,16x1,64]
- *       [--only 'none,async folder'] [--threads]
+ *       [--only 'none,async folder,none SERVICE_LOG_LEVEL=debug'] [--threads]
  *
  * Linux only. The server runs from its source in a process of its own; clients and store are threads of this one.
  * `16x1` are 16 clients that share one account; otherwise each has its own. The variants take turns, in the opposite
@@ -93,7 +93,9 @@ interface Variant {
 async function start(name: string): Promise<Variant> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-promises-'))
   const port = await freePort()
-  const [promise, place] = name.split(' ')
+  const words = name.split(' ')
+  const [promise, place] = words.filter((word) => !word.includes('='))
+  const variables = words.filter((word) => word.includes('=')).map((word) => word.split('='))
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], {
     env: {
       ...process.env,
@@ -101,6 +103,7 @@ async function start(name: string): Promise<Variant> {
       SERVICE_DATA_DIR: join(folder, 'data'),
       SERVICE_RATE_LIMIT_ENABLED: 'false',
       ...publicService,
+      ...Object.fromEntries(variables),
       ...(place !== undefined && {
         SERVICE_BACKUP_CONTINUOUS: place === 'folder' ? join(folder, 'backup') : 's3://bench/backup-' + port,
         SERVICE_BACKUP_CONTINUOUS_PROMISE: promise!,
