@@ -56,8 +56,9 @@ interface Piece {
 export class Disk {
   readonly actor = actorNamed('disk')
   #number = 0
-  /** What the log has on the disk for certain. */
-  #durable: Uint8Array = none
+  /** What the log had on the disk for certain, before the flushes that follow: few worlds ask for the sum. */
+  #base: Uint8Array = none
+  readonly #flushed: (readonly Piece[])[] = []
   /** The file that this is of. Another one gets the name when a machine follows and takes over. */
   #file: number | undefined
   /** What was read of the log for flushes: up to where, while it has these salts. */
@@ -102,7 +103,7 @@ export class Disk {
     this.#number++
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
     if (log.length > 0) writeFileSync(this.#logPath, log)
-    this.#durable = log
+    this.#setDurable(log)
     this.#file = this.#presentFile
     this.#read = { salts: '', end: 0 }
     this.#foundSalts = saltsOf(log)
@@ -121,7 +122,7 @@ export class Disk {
   #notice(file: number | undefined): void {
     if (file === this.#file) return
     this.#file = file
-    this.#durable = none
+    this.#setDurable(none)
     this.#read = { salts: '', end: 0 }
     this.#foundSalts = ''
     this.#foundEnd = 0
@@ -144,7 +145,7 @@ export class Disk {
     timeline.schedule(timeline.between(0.5, this.flushMillis), this.actor, () => {
       if (this.path !== path || process.isDead) return
       this.#notice(this.#presentFile)
-      this.#durable = this.log
+      this.#setDurable(this.log)
       const connection = new Database(path, { readwrite: true })
       connection.run('PRAGMA wal_checkpoint(PASSIVE)')
       connection.close()
@@ -156,8 +157,9 @@ export class Disk {
   #torn(written: Uint8Array): Uint8Array {
     this.#notice(this.#presentFile)
     const { random } = this.timeline
-    const image = new Uint8Array(Math.max(written.length, this.#durable.length))
-    image.set(this.#durable)
+    const durable = this.#durable
+    const image = new Uint8Array(Math.max(written.length, durable.length))
+    image.set(durable)
     const share = random.of([0, 0.1, 0.5, 0.9, 1])
     for (let at = 0; at < written.length; at += SECTOR_BYTES)
       if (random.below(1000) < share * 1000) image.set(written.subarray(at, at + SECTOR_BYTES), at)
@@ -173,7 +175,7 @@ export class Disk {
     }
     timeline.schedule(timeline.between(0.1, this.flushMillis), this.actor, () => {
       this.#notice(this.#presentFile)
-      if (this.#file === file) this.#store(added)
+      if (this.#file === file) this.#flushed.push(added)
       timeline.schedule(timeline.between(0, 0.5), process, () => done(null))
     })
   }
@@ -228,14 +230,25 @@ export class Disk {
     return true
   }
 
+  /** What the log has on the disk for certain. */
+  get #durable(): Uint8Array {
+    for (const added of this.#flushed.splice(0)) this.#store(added)
+    return this.#base
+  }
+
+  #setDurable(log: Uint8Array): void {
+    this.#base = log
+    this.#flushed.length = 0
+  }
+
   #store(added: readonly Piece[]): void {
     const end = Math.max(0, ...added.map(({ at, bytes }) => at + bytes.length))
-    if (end > this.#durable.length) {
+    if (end > this.#base.length) {
       const longer = new Uint8Array(2 * end)
-      longer.set(this.#durable)
-      this.#durable = longer
+      longer.set(this.#base)
+      this.#base = longer
     }
-    for (const { at, bytes } of added) this.#durable.set(bytes, at)
+    for (const { at, bytes } of added) this.#base.set(bytes, at)
   }
 
   opened(connection: Database): void {
