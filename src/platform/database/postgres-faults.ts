@@ -38,6 +38,14 @@ const stateOf = (error: unknown): string => String((error as DriverError | null)
 export const isLost = (error: unknown): boolean =>
   lostStates.test(stateOf(error)) || lostCodes.test(String((error as DriverError | null)?.code))
 
+/**
+ * A pooler refuses a setting with which a connection begins, or has connections share sessions: a prepared statement is
+ * there already, or is not.
+ */
+export const isPooled = (error: unknown): boolean =>
+  /^(42P05|26000)$/.test(stateOf(error)) ||
+  (error instanceof Error && error.message.startsWith('unsupported startup parameter'))
+
 /** The connection leads to a standby. It may stay open although others lead to the server that writes by now. */
 export const isStandby = (error: unknown): boolean => stateOf(error) === READ_ONLY
 

@@ -24,6 +24,7 @@ import { createStatement, withoutPassword } from './database-url.ts'
 import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
+import { isPooled } from './postgres-faults.ts'
 import { PostgresHistory } from './postgres-history.ts'
 import { ended, type Connect } from './supervised-pool.ts'
 import { PostgresReaders } from './postgres-readers.ts'
@@ -70,7 +71,7 @@ const dialect: Dialect = {
   definition: (statement) => columnTypes.reduce((text, [pattern, type]) => text.replace(pattern, type), statement),
 }
 
-/** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
+/** Throws `OperatorError` if the server cannot be reached directly, or does not order text by bytes. */
 export async function openPostgres({
   url,
   strict = false,
@@ -106,10 +107,15 @@ export async function openPostgres({
   const queue = new WriterQueue({ writers, history, counters, waits, strict, exclusive })
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
   try {
-    await writers[0]!.use(({ connection }) => checkOrder(connection))
+    await writers[0]!.use(async ({ connection }) => {
+      await using other = connect(1)
+      await requireSessions(connection, other)
+      await checkOrder(connection)
+    })
   } catch (error) {
     await closeAll()
     if (error instanceof OperatorError) throw error
+    if (isPooled(error)) throw behindPooler(error)
     throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`, {
       cause: error,
     })
@@ -144,6 +150,25 @@ export async function openPostgres({
     },
   }
 }
+
+/**
+ * Throws `OperatorError` if two connections share a session, as behind a pooler in transaction mode: one would unlock
+ * what the other has locked, and hear nothing.
+ */
+export async function requireSessions(...connections: Pick<SQL, 'unsafe'>[]): Promise<void> {
+  for (const [i, connection] of connections.entries())
+    await connection.unsafe(`SELECT set_config('holdfast.connection', '${i}', false)`)
+  for (const [i, connection] of connections.entries()) {
+    const [row] = await connection.unsafe("SELECT current_setting('holdfast.connection', true) AS name")
+    if (row.name !== String(i)) throw behindPooler()
+  }
+}
+
+const behindPooler = (cause?: unknown): OperatorError =>
+  new OperatorError(
+    'a connection pooler between this server and PostgreSQL shares sessions, or refuses settings of connections: locks and notifications need sessions of their own. Let database.url name PostgreSQL itself, instead of PgBouncer or the like',
+    { cause },
+  )
 
 async function checkOrder(connection: ReservedSQL): Promise<void> {
   const [row] = await connection.unsafe(
