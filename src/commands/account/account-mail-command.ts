@@ -12,18 +12,18 @@ The text is one line, or standard input if it is "-".`,
     const content = given === '-' ? await restOf(terminal) : given
     if (content.trim() === '') throw new Misuse('there is no text to mail')
     const account = await findAccount(server, name)
-    const { sent } = await server.post<{ sent: boolean }>('/xrpc/com.atproto.admin.sendEmail', {
+    const { logged = false } = await server.post<{ logged?: boolean }>('/xrpc/com.atproto.admin.sendEmail', {
       recipientDid: account.did,
       senderDid: account.did,
       content,
       ...(typeof subject === 'string' ? { subject } : {}),
     })
     return {
-      value: { did: account.did, sent },
-      text: sent
-        ? `The mail to ${nameOf(account)} was sent.`
-        : 'No mail was sent: email.provider is "log", so it was written to the log.',
-      failed: !sent,
+      value: { did: account.did, sent: !logged },
+      text: logged
+        ? 'No mail was sent: email.provider is "log", so it was written to the log.'
+        : `The mail to ${nameOf(account)} was sent.`,
+      failed: logged,
     }
   },
 })

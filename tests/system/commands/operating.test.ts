@@ -492,10 +492,13 @@ describe('mail', () => {
 
   test('that was only written to the log is reported as not sent', async () => {
     await using own = await startPds({ alerts: { mailTo: [TO] } }, { mailer: undefined })
-    const sent = [
-      await runProgram(['mail', 'test', TO, '--dev'], {}),
-      ...(await toldBy(own, await createAccount(own, 'ann'))),
-    ]
+    const ann = await createAccount(own, 'ann')
+    const mailed = await xrpc(own, 'com.atproto.admin.sendEmail', {
+      headers: basic('admin', ADMIN_TOKEN),
+      json: { recipientDid: ann.did, senderDid: ann.did, content: 'Hello' },
+    })
+    expect(mailed).toMatchObject({ status: 200, body: { sent: true, logged: true } })
+    const sent = [await runProgram(['mail', 'test', TO, '--dev'], {}), ...(await toldBy(own, ann))]
     for (const { code, out, err } of sent) {
       expect(code).toBe(1)
       expect(out + err).toContain('email.provider is "log", so')

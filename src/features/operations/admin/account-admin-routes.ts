@@ -88,7 +88,8 @@ export const accountAdminRoutes = [
         return { key, did: account.did, what: 'operator', causedBy: 'operator', mail }
       })
       if (refusal !== null) throw refusal
-      return { sent: outcome === 'sent' }
+      // As the reference says it, also without a provider.
+      return { sent: true, ...(outcome === 'logged' && { logged: true }) }
     },
   }),
   procedure('com.atproto.admin.updateAccountEmail', {
