@@ -13,7 +13,8 @@ export const MIN_PASSPHRASE_CHARS = 8
 /** The base-2 logarithm of the cost of deriving a key from the passphrase: 256 MiB of memory and about a second. */
 export const DEFAULT_WORK_FACTOR = 18
 export const MIN_WORK_FACTOR = 10
-export const MAX_WORK_FACTOR = 22
+/** The library neither seals nor opens at a higher cost. */
+export const MAX_WORK_FACTOR = 20
 
 /** What opens and closes a file: a passphrase, or a key (`AGE-SECRET-KEY-1…`). */
 export type Seal = { passphrase: string; workFactor: number } | { key: string }

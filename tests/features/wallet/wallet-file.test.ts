@@ -87,6 +87,17 @@ test('needs a passphrase of some length, twice the same, and somebody to ask for
   expect(readdirSync(user.folder)).toEqual([])
 })
 
+test('takes no cost at which it could neither be sealed nor opened', async () => {
+  using user = new WalletUser()
+  await user.keep(contents)
+  const copy = join(user.folder, 'copy.age')
+  expect(await user.run(['export', copy], { workFactor: 21 })).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('HOLDFAST_WALLET_WORK_FACTOR takes a whole number from 10 to 20'),
+  })
+  expect(readdirSync(user.folder)).toEqual(['wallet.age'])
+})
+
 test('is copied under another passphrase, or in clear with a warning, and never over a file', async () => {
   using user = new WalletUser()
   await user.keep(contents)

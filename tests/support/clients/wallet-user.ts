@@ -39,8 +39,9 @@ export class WalletUser implements Disposable {
       answers,
       device,
       passphrase = PASSPHRASE,
+      workFactor = WORK_FACTOR,
       input = [],
-    }: { answers?: Answers; device?: string; passphrase?: string; input?: string[] } = {},
+    }: { answers?: Answers; device?: string; passphrase?: string; workFactor?: number; input?: string[] } = {},
   ): Promise<WalletRun> {
     const [out, err, asked] = [[], [], []] as [string[], string[], string[]]
     const lines = [...input]
@@ -48,7 +49,7 @@ export class WalletUser implements Disposable {
     const terminal: Terminal = {
       env: {
         HOLDFAST_WALLET_PASSPHRASE: passphrase,
-        HOLDFAST_WALLET_WORK_FACTOR: String(WORK_FACTOR),
+        HOLDFAST_WALLET_WORK_FACTOR: String(workFactor),
         HOME: this.folder,
       },
       readFile: (path) => readFileSync(path, 'utf8'),
