@@ -4,7 +4,9 @@
  * servers without a bucket never load them.
  */
 import { isIP } from 'node:net'
+import { Readable } from 'node:stream'
 import type { sign } from 'aws4'
+import { codingsIn, decoded, isKnownCoding, MAX_CODINGS } from '../../base/content-codings.ts'
 import { answerOf, textOf, type Answer } from './bucket-answers.ts'
 import { BucketRefusal } from './bucket-faults.ts'
 import { systemResolver } from './resolver.ts'
@@ -76,16 +78,22 @@ export class Store {
     const { method, content } = request
     const response = await fetch(await this.#at(url), {
       method,
-      headers: { ...headers, ...(content && { 'content-type': 'application/octet-stream' }) },
+      headers: {
+        ...headers,
+        'accept-encoding': 'identity',
+        ...(content && { 'content-type': 'application/octet-stream' }),
+      },
       body: content?.body,
       redirect: 'error',
       // The runtime would end an upload after five minutes, even while it moves. Each request has a timeout of ours.
       timeout: false,
+      decompress: false,
       ...(url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
       signal,
     })
-    if (!response.ok) throw new BucketRefusal(response.status, await errorCodeOf(response))
-    return response
+    const plain = withoutCodings(response)
+    if (!plain.ok) throw new BucketRefusal(plain.status, await errorCodeOf(plain))
+    return plain
   }
 
   /**
@@ -147,6 +155,21 @@ function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
   if (!forcePathStyle && isName && hostLabel.test(bucket)) url.hostname = `${bucket}.${url.hostname}`
   else url.pathname += `${encoded(bucket)}/`
   return url
+}
+
+/**
+ * Decodes what a proxy has compressed unasked, piece by piece. The runtime would decode everything that has arrived at
+ * once, and a kilobyte may decompress to gigabytes.
+ */
+function withoutCodings(response: Response): Response {
+  const { body, headers } = response
+  const codings = codingsIn(headers.get('content-encoding'))
+  if (codings.length === 0 || body === null) return response
+  if (codings.length > MAX_CODINGS || !codings.every(isKnownCoding)) {
+    void body.cancel()
+    throw new Error('the response of the bucket has an unknown content-encoding')
+  }
+  return new Response(Readable.toWeb(Readable.from(decoded(body, codings))) as ReadableStream<Uint8Array>, response)
 }
 
 /** Returns what the store calls the error; nothing if it does not say, as in responses to `HEAD`. */

@@ -358,7 +358,7 @@ async function bytesOf(
   last: number,
 ): Promise<Omit<Piece, 'tag'>> {
   const [, from, to, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(range) ?? []
-  if (Number(from) !== first || Number(to) > last)
+  if (Number(from) !== first || Number(to) < first || Number(to) > last)
     throw new Error('the bucket sent a different range of the object than requested')
   const expected = Number(to) - first + 1
   const chunks: Uint8Array[] = []

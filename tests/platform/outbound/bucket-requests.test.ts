@@ -1,11 +1,13 @@
 /** What is sent to a bucket, against a real S3 server, which verifies each signature; and what stores may answer. */
 import { createHash } from 'node:crypto'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { expect, spyOn, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
 import { UploadInParts, unfinishedUploads } from '../../../src/platform/network/bucket-uploads.ts'
 import { startBucket } from '../../support/servers/bucket-host.ts'
 import { isSigned } from '../../support/servers/bucket-signatures.ts'
+import { memoryMiB } from '../../support/process-memory.ts'
 import { errorOf, thrownBy } from '../../support/thrown.ts'
 
 const contentOf = (text: string) => ({
@@ -15,8 +17,8 @@ const contentOf = (text: string) => ({
 const textOf = async (bytes: AsyncIterable<Uint8Array> | null) =>
   Buffer.concat(await Array.fromAsync(bytes!)).toString()
 /** A bucket whose store answers every request in the same way. */
-const answering = (xml: string, status = 200) => {
-  const store = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(xml, { status }) })
+const answering = (content: string | Uint8Array<ArrayBuffer>, status = 200, headers: Record<string, string> = {}) => {
+  const store = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(content, { status, headers }) })
   const keys = { accessKeyId: 'key', secretAccessKey: new Secret('secret') }
   const endpoint = `http://127.0.0.1:${store.port}`
   const bucket = new Bucket({ bucket: 'blobs', endpoint, region: 'auto', ...keys, forcePathStyle: true })
@@ -150,4 +152,30 @@ test('an answer of a mebibyte costs no more for its ends of lines, and a longer 
   expect(await list(long.bucket)).toEqual([])
   await using longer = answering(withEnds(1024 ** 2))
   expect(await thrownBy(list(longer.bucket))).toThrow('the response of the bucket is too long')
+})
+
+test('of some hundred bytes that stand for half a gigabyte, no more is decoded than is wanted', async () => {
+  const bomb = brotliCompressSync(new Uint8Array(512 * 1024 ** 2), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })
+  expect(bomb.length).toBeLessThan(1024)
+  Bun.gc(true)
+  const before = memoryMiB(process.pid, 'VmRSS')
+  for (const status of [200, 403]) {
+    await using store = answering(bomb, status, { 'content-encoding': 'br' })
+    const faults = Array.from({ length: 2 }, () => errorOf(list(store.bucket)))
+    expect((await Promise.all(faults)).map((fault) => fault instanceof Error)).toEqual([true, true])
+  }
+  expect(memoryMiB(process.pid, 'VmRSS') - before).toBeLessThan(256)
+})
+
+test('what a proxy has compressed unasked is read, unless nobody knows how', async () => {
+  const xml = gzipSync('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>')
+  await using compressed = answering(new Uint8Array(xml), 200, { 'content-encoding': 'gzip' })
+  expect(await list(compressed.bucket)).toEqual([])
+  await using unknown = answering(new Uint8Array(xml), 200, { 'content-encoding': 'lz4' })
+  expect(await thrownBy(list(unknown.bucket))).toThrow('has an unknown content-encoding')
+})
+
+test('a part of no bytes is none that was asked for', async () => {
+  await using store = answering('', 206, { 'content-range': 'bytes 100-99/1000' })
+  expect(await thrownBy(store.bucket.read('key', { first: 100, last: 199 }))).toThrow('a different range')
 })
