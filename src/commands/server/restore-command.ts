@@ -17,7 +17,6 @@ import {
   unsealOf,
   verifyEverything,
   whileRestoring,
-  type Counts,
   type Fetched,
   type Rehearsal,
 } from '../../features/operations/backup/backup.ts'
@@ -273,7 +272,7 @@ function deleteIfInterrupted(folder: string): () => void {
 
 function rehearsalText(report: Rehearsal): string {
   const { snapshot, createdAt, restored, live } = report
-  const row = (name: string, of: (counts: Counts) => number) => [
+  const row = (name: string, of: (counts: Rehearsal['restored']) => number) => [
     name,
     String(of(restored)),
     live === null ? 'unknown' : String(of(live)),

@@ -16,6 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { startApp } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
@@ -472,6 +473,20 @@ test('a passphrase that does not open the backups of the destination is told bef
   expect((await holdfast(pds.dataDir, ['doctor'], another)).text).toContain(
     'the passphrase does not decrypt these backups',
   )
+})
+
+test('no backup is encrypted to a key that the passphrase does not open, whoever has put it there', async () => {
+  const place = folder('key of another')
+  const env = { ...sealedBackups, SERVICE_BACKUP_DESTINATION: place }
+  expect(await holdfast(pds.dataDir, ['backup', place], env)).toMatchObject({ code: 0 })
+  const path = join(place, 'archive.json')
+  const recipient = await identityToRecipient(await generateX25519Identity())
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), recipient }))
+  const before = readdirSync(place, { recursive: true }).toSorted()
+  const told = 'archive.json names another key for backups than the one that the passphrase decrypts'
+  expect(await holdfast(pds.dataDir, ['backup'], env)).toMatchObject({ code: 1, text: expect.stringContaining(told) })
+  expect(readdirSync(place, { recursive: true }).toSorted()).toEqual(before)
+  expect((await holdfast(pds.dataDir, ['doctor'], env)).text).toContain(told)
 })
 
 test('first backups with a passphrase at the same time can all be decrypted', async () => {

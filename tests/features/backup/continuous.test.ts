@@ -15,9 +15,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { startApp, withContext } from '../../../src/app.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { runCommand } from '../../../src/cli.ts'
+import { openArchive, sealOf } from '../../../src/features/operations/backup/backup.ts'
 import { faultsOfRepo } from '../../../src/features/operations/integrity/repo-check.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../../support/clients/account.ts'
@@ -252,6 +254,24 @@ test('a passphrase that was changed since the chain began is told before a resto
   await createAccount(pds, 'bob')
   await sent(pds)
   expect(await examined('another passphrase')).toMatch(/^FAULT .*the passphrase does not decrypt these backups/)
+})
+
+test('nothing is encrypted to a key that the passphrase does not open, whoever has put it there', async () => {
+  const place = newFolder()
+  const config = testConfig({ dataDir: scratch, port: 1, publicUrl: 'http://localhost:1' })
+  const archive = openArchive(place, config)
+  await sealOf(archive, { passphrase: PASSPHRASE, workFactor: 10 }, new Date())
+  const path = join(place, 'archive.json')
+  const founded = JSON.parse(readFileSync(path, 'utf8'))
+  const recipient = await identityToRecipient(await generateX25519Identity())
+  writeFileSync(path, JSON.stringify({ ...founded, recipient }))
+  await using pds = await start(place, { passphrase: new Secret(PASSPHRASE), workFactor: 10 })
+  await createAccount(pds, 'alice')
+  await until(() => pds.log.some((line) => JSON.stringify(line).includes('names another key for backups')))
+  expect(objectsAt(place).filter((name) => /chain|key|base|segment/.test(name.slice(place.length)))).toEqual([])
+
+  writeFileSync(path, JSON.stringify(founded))
+  await sent(pds)
 })
 
 test('blobs come from backups at another destination, if they are whole there; those that are missing are named', async () => {

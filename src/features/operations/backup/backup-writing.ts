@@ -25,7 +25,7 @@ import { DamagedOnTheWay, openStorageOf, type BlobStorage, type StoredBlob } fro
 import { OperatorError } from '../../../base/operator-error.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
 import { copyInstant, noRoom } from './instant-copy.ts'
-import { requirePassphrase, sealOf, type Seal } from './sealing.ts'
+import { sealOf, type Seal } from './sealing.ts'
 import {
   beginSnapshot,
   BLOBS,
@@ -81,8 +81,12 @@ export async function makeBackup(
   { passphrase, isPassphraseTried = false, keep, now, log }: BackupOptions,
 ): Promise<BackupReport> {
   requireDatabase(config.databaseUrl)
-  if (isPassphraseTried) await requirePassphrase(archive, passphrase)
-  const seal = await sealOf(archive, { passphrase, workFactor: config.backup.workFactor }, now)
+  const { workFactor } = config.backup
+  const seal = await sealOf(
+    archive,
+    { passphrase, workFactor, ...(isPassphraseTried && { trial: { known: null } }) },
+    now,
+  )
   makeDataDirectory(config)
   await clearCopies(config.dataDir, now)
   const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)

@@ -19,8 +19,8 @@ export {
   partsOf,
   type Fetched,
 } from './restoring.ts'
-export { lastRehearsal, rehearse, type Counts, type Rehearsal } from './rehearsal.ts'
-export { sealOf, unsealOf } from './sealing.ts'
+export { lastRehearsal, rehearse, type Rehearsal } from './rehearsal.ts'
+export { requirePassphrase, sealOf, unsealOf } from './sealing.ts'
 export { newestSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 

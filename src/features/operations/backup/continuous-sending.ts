@@ -210,6 +210,7 @@ export class ContinuousSending implements CommitGate {
   /** Since when there is no base to restore. */
   #baselessSince: number | null = null
   #isMakingBase = false
+  readonly #trial: { known: string | null } = { known: null }
   /** Why the last base was refused; null if it was not. */
   #baseFault: string | null = null
   /** No base is begun earlier, by the monotonic clock. */
@@ -1018,7 +1019,7 @@ export class ContinuousSending implements CommitGate {
     const { workFactor, passphrase } = this.ctx.config.backup
     return sealOf(
       this.#archive,
-      { passphrase: passphrase?.reveal() ?? null, workFactor },
+      { passphrase: passphrase?.reveal() ?? null, workFactor, trial: this.#trial },
       new Date(this.ctx.clock.now()),
     )
   }

@@ -34,7 +34,7 @@ const RESERVED_BYTES = 512 * 1024 ** 2
 /** Most faults, and most missing blobs, that a report names. */
 const MAX_NAMED = 100
 
-export interface Counts {
+interface Counts {
   accounts: number
   records: number
   blobs: number

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { bytesOf, DamagedObject, jsonObject, readWhole, type Archive } from './archive.ts'
+import { identityOfPassphrase } from './passphrase-identity.ts'
 
 const ARCHIVE_FILE = 'archive.json'
 const IDENTITY_FILE = 'identity.age'
@@ -41,6 +42,11 @@ export interface Passphrase {
   passphrase: string | null
   /** The base-2 logarithm of the cost of deriving a key from it. */
   workFactor: number
+  /**
+   * Have it tried on the archive, at the cost with which that was founded, unless the public key of the archive is the
+   * one that it is known to open.
+   */
+  trial?: { known: string | null }
 }
 
 export interface Seal {
@@ -64,14 +70,19 @@ const plain = {
 /**
  * Returns the encryption for writing. The first use of an archive decides whether it is encrypted.
  *
- * Throws OperatorError if a passphrase is given for an archive that is not encrypted, or if another backup does not
- * finish founding the archive.
+ * Throws OperatorError if a passphrase is given for an archive that is not encrypted, if it is tried and is not that of
+ * the archive, or if another backup does not finish founding the archive.
  */
 export async function sealOf(archive: Archive, given: Passphrase, now: Date): Promise<Seal> {
-  const existing = await archiveFile(archive)
-  const { recipient, identity } = existing ?? (await found(archive, given, now.getTime()))
+  const file = (await archiveFile(archive)) ?? (await found(archive, given, now.getTime()))
+  const { recipient, identity } = file
   if (recipient === null && given.passphrase !== null) throw isPlain()
   if (recipient === null) return plain
+  const { passphrase, trial } = given
+  if (trial !== undefined && passphrase !== null && trial.known !== recipient) {
+    await requireKeyOf(archive, file, passphrase)
+    trial.known = recipient
+  }
   if (identity !== undefined) await haveIdentityFile(archive, Buffer.from(identity, 'base64'))
   return {
     suffix: '.age',
@@ -94,24 +105,38 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   if (file.recipient === null) return plain
   if (passphrase === null)
     throw new OperatorError('these backups are encrypted; give the passphrase in SERVICE_BACKUP_PASSPHRASE')
-  const sealed =
-    file.identity === undefined ? await readWhole(archive, IDENTITY_FILE) : Buffer.from(file.identity, 'base64')
-  const identity = await openIdentity(sealed, passphrase)
+  const identity = await identityOf(archive, file, passphrase)
   return {
     suffix: '.age',
     open: (name, content) => decrypted(name, content, identity),
   }
 }
 
-/**
- * Throws OperatorError if this passphrase is not that of the archive, where there is one. A backup succeeds without it,
- * and the holder of this passphrase alone could not restore that backup. Derives the key, as a restore does.
- */
-export async function requirePassphrase(archive: Archive, passphrase: string | null): Promise<void> {
+/** Throws OperatorError if this passphrase is not that of the archive, where there is one. */
+export async function requirePassphrase(archive: Archive, passphrase: string): Promise<void> {
   const file = await archiveFile(archive)
-  if (file === null || passphrase === null) return
+  if (file === null) return
   if (file.recipient === null) throw isPlain()
-  await unsealOf(archive, passphrase)
+  await requireKeyOf(archive, file, passphrase)
+}
+
+/**
+ * Throws OperatorError unless the passphrase opens the private key of the archive, and backups are encrypted to that
+ * key: otherwise its holder could not restore them. An attacker who can write to the archive can replace the public key
+ * by another one, and read every backup that is made from then on. Derives a key, as a restore does.
+ */
+async function requireKeyOf(archive: Archive, file: ArchiveFile, passphrase: string): Promise<void> {
+  const { identityToRecipient } = await library()
+  if ((await identityToRecipient(await identityOf(archive, file, passphrase))) !== file.recipient)
+    throw new OperatorError(
+      `${ARCHIVE_FILE} names another key for backups than the one that the passphrase decrypts: find out who changed it, and choose an empty destination`,
+    )
+}
+
+/** Returns the private key of the archive. */
+async function identityOf(archive: Archive, { identity }: ArchiveFile, passphrase: string): Promise<string> {
+  const sealed = identity === undefined ? await readWhole(archive, IDENTITY_FILE) : Buffer.from(identity, 'base64')
+  return openIdentity(sealed, passphrase)
 }
 
 const isPlain = () =>
@@ -211,7 +236,7 @@ async function openIdentity(sealed: Uint8Array | null, passphrase: string): Prom
   if (sealed === null) throw new OperatorError(`the archive lacks ${IDENTITY_FILE}, which holds the key of its backups`)
   const { Decrypter } = await library()
   const decrypter = new Decrypter()
-  decrypter.addPassphrase(passphrase)
+  decrypter.addIdentity(identityOfPassphrase(passphrase))
   try {
     return await decrypter.decrypt(sealed, 'text')
   } catch (error) {

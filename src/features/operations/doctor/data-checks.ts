@@ -33,9 +33,9 @@ import {
   newestSnapshots,
   openArchive,
   readManifest,
+  requirePassphrase,
   sealOf,
   snapshotName,
-  unsealOf,
 } from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
@@ -395,7 +395,7 @@ async function passphraseFault(
   passphrase: Secret<string>,
 ): Promise<Finding | null> {
   try {
-    await unsealOf(archive, passphrase.reveal())
+    await requirePassphrase(archive, passphrase.reveal())
     return null
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
