@@ -219,8 +219,9 @@ export class AcmeClient {
       // The authority may have moved, and something else may have answered in its place.
       if (!(error instanceof AcmeFault) || error.type === '') this.#directory = this.#account = null
       if (!(error instanceof OutboundError)) throw error
-      const { host } = new URL(url)
-      throw new AcmeFault('unavailable', `${host}: ${error.message}`, '', null, { cause: error })
+      // Addresses are those that the authority names.
+      const where = URL.parse(url)?.host ?? 'an address of the certificate authority'
+      throw new AcmeFault('unavailable', `${where}: ${error.message}`, '', null, { cause: error })
     }
   }
 

@@ -558,16 +558,19 @@ test('an order survives a restart: it is not placed twice', async () => {
   expect(one.acme.orders.length).toBe(1)
 })
 
-test.each(['endless', 'malformed'] as const)('answers that are %s are refused, and tried again', async (fault) => {
-  await using one = await fresh((host) => {
-    host.fault = fault
-  })
-  const [{ fault: said } = { fault: null }] = await one.pds.rows('certificate_order')
-  expect(said).toMatch(/more than 262144 bytes|malformed/)
-  one.acme.fault = null
-  one.pds.clock.advance({ secs: 60 })
-  expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 1 })
-})
+test.each(['endless', 'malformed', 'misplaced'] as const)(
+  'answers that are %s are refused, and tried again',
+  async (fault) => {
+    await using one = await fresh((host) => {
+      host.fault = fault
+    })
+    const [{ fault: said } = { fault: null }] = await one.pds.rows('certificate_order')
+    expect(said).toMatch(/more than 262144 bytes|malformed|not an http or https URL/)
+    one.acme.fault = null
+    one.pds.clock.advance({ secs: 60 })
+    expect(await one.pds.runSweep('certificates')).toMatchObject({ issued: 1 })
+  },
+)
 
 test('an authority that does not answer holds up neither requests nor the stop', async () => {
   await using one = await fresh()

@@ -16,9 +16,9 @@ const DAY_MILLIS = 86_400_000
  * What it does wrong. `down`: a gateway answers in its place. `silent`: it takes requests and answers none.
  * `rateLimited`: it refuses orders. `badNonce`: it refuses the first request to each address. `badNonces`: it refuses
  * every request. `neverReady`: proofs are never checked. `endless`: bodies do not end. `malformed`: orders are not what
- * they should be. `cutChain`: chains end in the middle of a certificate. `lostOrders`: it fails whenever it is asked
- * for an order. `noReplacing`: it knows no certificate that is to be replaced. `years`: what it limits, it limits for
- * years. `atOnce`: what it limits, it limits for no time.
+ * they should be. `misplaced`: orders name a proof at an address that is none. `cutChain`: chains end in the middle of
+ * a certificate. `lostOrders`: it fails whenever it is asked for an order. `noReplacing`: it knows no certificate that
+ * is to be replaced. `years`: what it limits, it limits for years. `atOnce`: what it limits, it limits for no time.
  */
 export type AcmeFault =
   | 'down'
@@ -29,6 +29,7 @@ export type AcmeFault =
   | 'neverReady'
   | 'endless'
   | 'malformed'
+  | 'misplaced'
   | 'cutChain'
   | 'lostOrders'
   | 'noReplacing'
@@ -247,7 +248,8 @@ export async function startAcmeHost(): Promise<AcmeHost> {
         return authorizations.push({ name, token, status: 'pending' }) - 1
       })
       const id = orders.push({ status: 'pending', names, authorizations: each, chain: null, account }) - 1
-      const order = host.fault === 'malformed' ? { status: 'wonderful' } : orderOf(id)
+      const oddities = { malformed: { status: 'wonderful' }, misplaced: { authorizations: ['https://['] } }
+      const order = { ...orderOf(id), ...oddities[host.fault as keyof typeof oddities] }
       return json(order, { location: `${base}${host.prefix}/order/${id}`, ...soon }, 201)
     },
     async order(incoming, id) {
