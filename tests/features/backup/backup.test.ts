@@ -135,6 +135,32 @@ test('a restored server holds what was there, and relays that were ahead follow 
   ).toMatchObject({ status: 200 })
 })
 
+test('a backup has a blob whose file was fetched from the mirror while it was being made', async () => {
+  await using bucket = await startBucket()
+  await using other = await startPdsOnFile({})
+  const ann = await createAccount(other, 'ann')
+  const cids: string[] = []
+  for (const body of ['one', 'two']) {
+    const sent = { method: 'POST', body, headers: { 'content-type': 'text/plain' } } as const
+    cids.push((await ann.call('com.atproto.repo.uploadBlob', sent)).body.blob.ref.$link)
+  }
+  const [first = '', second = ''] = cids.toSorted()
+  const file = join(other.dataDir, 'blobs', first.slice(-2), first)
+  renameSync(file, `${file}.away`)
+  bucket.intercept = (_, __, key) => {
+    if (key.endsWith(second) && existsSync(`${file}.away`)) renameSync(`${file}.away`, file)
+    return false
+  }
+  const { code, text } = await holdfast(other.dataDir, ['backup', `s3://${bucket.mirror.bucket}/late`, '--json'], {
+    SERVICE_PUBLIC_URL: other.url,
+    SERVICE_BLOB_MIRROR_ENDPOINT: bucket.mirror.endpoint,
+    SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: bucket.mirror.accessKeyId,
+    SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: bucket.mirror.secretAccessKey.reveal(),
+    SERVICE_BLOB_MIRROR_FORCE_PATH_STYLE: 'true',
+  })
+  expect({ code, made: JSON.parse(text) }).toMatchObject({ code: 0, made: { missingBlobs: 0, blobsCopied: 2 } })
+})
+
 test('scripts read what was backed up, restored and verified as JSON, which nothing else is mixed with', async () => {
   const place = folder('for-scripts')
   const run = (dataDir: string, ...words: string[]) => {

@@ -219,19 +219,26 @@ async function copyBlobs(database: Database, storage: BlobStorage, archive: Arch
   const there = new Set<string>()
   for await (const name of archive.names(BLOBS)) there.add(name)
   const report = { copied: 0, kept: 0, missing: [] as string[] }
+  const absent: StoredBlob[] = []
+  const nameOf = ({ cid }: StoredBlob) => blobName(cid) + seal.suffix
+  const copyOne = (blob: StoredBlob) =>
+    copyBlob(blob, storage, (content) => writeSealed(archive, nameOf(blob), seal, content))
   for (const blob of blobsIn(database)) {
-    const { cid } = blob
-    const name = blobName(cid) + seal.suffix
+    const name = nameOf(blob)
     if (there.has(name)) {
       report.kept++
       continue
     }
-    if (await copyBlob(blob, storage, (content) => writeSealed(archive, name, seal, content))) report.copied++
-    else {
-      report.missing.push(cid)
-      log.warn('blob left out of the backup: it is missing or damaged', { cid })
-    }
+    if (await copyOne(blob)) report.copied++
+    else absent.push(blob)
   }
+  // A machine that has just taken over fetches files from the mirror meanwhile.
+  for (const blob of absent)
+    if (await copyOne(blob)) report.copied++
+    else {
+      report.missing.push(blob.cid)
+      log.warn('blob left out of the backup: it is missing or damaged', { cid: blob.cid })
+    }
   return report
 }
 
