@@ -122,6 +122,9 @@ test('a client id is a canonical https URL with a path on a public host', () => 
   expect(clientDocumentUrl('https://app.example.com/metadata?v=1')).not.toBeNull()
   for (const id of [
     'http://app.example.com/metadata.json',
+    'https://pds.example.com/xrpc/com.atproto.sync.getBlob?did=did:web:app.example.com&cid=bafk',
+    'https://pds.example.com/%78rpc/com.atproto.sync.getBlob?did=did:web:app.example.com&cid=bafk',
+    'https://pds.example.com//XRPC/com.atproto.sync.getBlob?did=did:web:app.example.com&cid=bafk',
     'https://app.example.com',
     'https://app.example.com/',
     'https://app.example.com/metadata/',

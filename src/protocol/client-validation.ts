@@ -58,7 +58,16 @@ export function clientDocumentUrl(clientId: string): URL | null {
   )
     return null
   const url = new URL(clientId)
-  return isFetchable(url) ? url : null
+  return isFetchable(url) && !isMethod(url) ? url : null
+}
+
+/**
+ * Whether a URL is that of a method of a service, such as `com.atproto.sync.getBlob`: what it returns, anyone may have
+ * stored there, while users recognise an app by its host. An escape stands for its character.
+ */
+function isMethod({ pathname }: URL): boolean {
+  const plain = pathname.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+  return /^\/+xrpc\//i.test(plain)
 }
 
 /** Whether a client may make this server fetch a URL: https, default port, on a public host. */
