@@ -95,6 +95,7 @@ const dependencies: Readonly<Record<string, Dependency>> = {
   otpauth: bounded('codes of six digits; the secret is ours'),
   '@hpke/core': bounded('keys of a fixed length'),
   '@modelcontextprotocol/sdk': bounded('the assistant that starts it'),
+  '@noble/ciphers': bounded('a sealed key of a fixed length'),
   '@noble/curves': bounded('points and signatures of a fixed length'),
   '@noble/hashes': bounded('paths and CIDs of records, of at most 889 characters'),
   '@node-rs/argon2': bounded('passwords of at most 512 characters'),
