@@ -8,6 +8,7 @@
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 import { sql, Sql, type Database, type Dialect, type Tx } from './database.ts'
+import { tablesOf } from './catalog.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 
 export interface Migration {
@@ -41,7 +42,8 @@ export interface MigrateOptions {
  * Bring the schema up to date; several servers may do it at once. Returns the names of the migrations that were
  * applied.
  *
- * Throws `SchemaTooNew` if a newer version has migrated the database. A shared one may have migrations that this
+ * Throws `OperatorError` if servers that run could not use the schema afterwards, and `SchemaTooNew` if a newer version
+ * has migrated the database. A shared one may have migrations that this
  * version does not know, as long as none of them `needs` another one that it does not know either.
  */
 export async function migrate(
@@ -64,6 +66,7 @@ export async function migrate(
 
   const done = new Set(applied.map(({ number }) => number))
   const pending = migrations.filter(({ number }) => !done.has(number)).toSorted((a, b) => a.number - b.number)
+  if (isShared) await refuseSkipping(db, pending)
   // A new SQLite database waits for the disk once, not once for each migration. On PostgreSQL, another server that
   // starts too would wait for all of them, and give up.
   const isNew = applied.length === 0 && dialect.name === 'sqlite'
@@ -94,6 +97,21 @@ function refuseNewer(applied: readonly Applied[], migrations: readonly Migration
   if (foreign.length > 0)
     throw new SchemaTooNew(
       `the database has migration ${foreign.toSorted((a, b) => a - b).join(', ')}, which this version does not know; start the newer version that wrote it`,
+    )
+}
+
+/**
+ * A server that runs knows none of the pending migrations. It could not use the schema if one of them took away what
+ * another one stopped using: a version in between was skipped.
+ */
+async function refuseSkipping(db: Database, pending: readonly Migration[]): Promise<void> {
+  const numbers = new Set(pending.map(({ number }) => number))
+  const skips = pending.some(({ needs }) => needs !== undefined && numbers.has(needs))
+  if (!skips || db.cluster === null || !(await tablesOf(db)).has('node')) return
+  const running = (await db.cluster.nodes()).filter(({ isAlive }) => isAlive)
+  if (running.length > 0)
+    throw new OperatorError(
+      `${running.map(({ name, version }) => `${name} (version ${version})`).join(', ')} could not use the database after this upgrade: stop all servers first, or upgrade them to the versions in between`,
     )
 }
 

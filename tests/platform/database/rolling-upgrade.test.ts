@@ -45,3 +45,21 @@ test('a server starts on a shared database that the next version has migrated, u
     'the database has migration 9002, which this version does not know',
   )
 })
+
+test('a server that skips a version does not take away what servers that run use', async () => {
+  const [newer, older] = nodes
+  await migrate(older!, migrations, 0, shared)
+  await older!.cluster!.join('0.1.0')
+  const skipping = [...migrations, adding, taking]
+  expect(await thrownBy(migrate(newer!, skipping, 0, shared))).toThrow('(version 0.1.0) could not use the database')
+  expect(await migrate(newer!, [...migrations, adding], 0, shared)).toEqual(['adding'])
+  expect(await migrate(newer!, skipping, 0, shared)).toEqual(['taking'])
+})
+
+test('once they have stopped, it does', async () => {
+  const [newer, older] = nodes
+  await migrate(older!, migrations, 0, shared)
+  await older!.cluster!.join('0.1.0')
+  await older!.close()
+  expect(await migrate(newer!, [...migrations, adding, taking], 0, shared)).toEqual(['adding', 'taking'])
+})
