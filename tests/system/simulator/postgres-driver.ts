@@ -364,6 +364,5 @@ export function poolOn(wire: Wire, options: PoolOptions): unknown {
     reserve: () => pool.reserve(),
     listen: (channel: string, act: () => void, onListen: () => void) => pool.listen(channel, act, onListen),
     close: (how: { timeout: number }) => pool.close(how),
-    [Symbol.asyncDispose]: () => pool.close({ timeout: 0 }),
   })
 }

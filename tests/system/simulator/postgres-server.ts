@@ -74,8 +74,6 @@ export class Session {
   readonly locks = new Set<string>()
   readonly transactionLocks = new Set<string>()
   readonly channels = new Map<string, (channel: string) => void>()
-  /** What it has set, by name. */
-  readonly variables = new Map<string, string>()
 
   constructor(
     readonly server: PostgresServer,

@@ -106,21 +106,6 @@ const specials: readonly (readonly [string, (call: Call) => Answer])[] = [
     },
   ],
   ['SET LOCAL', () => answerOf('SET')],
-  [
-    'SELECT set_config(',
-    ({ session, text }) => {
-      const [, name, value] = /set_config\('(.+)', '(.*)',/.exec(text)!
-      session.variables.set(name!, value!)
-      return rows([{}])
-    },
-  ],
-  [
-    'SELECT current_setting(',
-    ({ session, text }) => {
-      const [, name] = /current_setting\('(.+)',/.exec(text)!
-      return rows([{ name: session.variables.get(name!) ?? null }])
-    },
-  ],
   ['CREATE TABLE IF NOT EXISTS schema_migration', () => answerOf('CREATE')],
   [
     'SELECT pg_advisory_unlock_all()',

@@ -63,6 +63,12 @@ const seams: readonly Patch[] = [
     put: `import { type ReservedSQL } from 'bun'\nimport { SQL } from '${import.meta.dir}/driver.ts'`,
   },
   {
+    // There is no pooler, and what looks for one would take time.
+    path: 'src/platform/database/postgres.ts',
+    find: '      await using other = connect(1)\n      await requireSessions(connection, other)\n',
+    put: '',
+  },
+  {
     path: 'src/platform/database/sqlite.ts',
     find: `import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'`,
     put: `import { type SQLQueryBindings, type Statement } from 'bun:sqlite'\nimport { Connection } from '${import.meta.dir}/disk.ts'`,
