@@ -108,8 +108,8 @@ export async function openPostgres({
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
   try {
     await writers[0]!.use(async ({ connection }) => {
-      await using other = connect(1)
-      await requireSessions(connection, other)
+      const other = connect(1)
+      await requireSessions(connection, other).finally(() => other.close({ timeout: 0 }))
       await checkOrder(connection)
     })
   } catch (error) {
