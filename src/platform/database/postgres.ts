@@ -108,8 +108,8 @@ export async function openPostgres({
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
   try {
     await writers[0]!.use(async ({ connection }) => {
-      const other = connect(1)
-      await requireSessions(connection, other).finally(() => other.close({ timeout: 0 }))
+      await using other = connect(1)
+      await requireSessions(connection, other)
       await checkOrder(connection)
     })
   } catch (error) {

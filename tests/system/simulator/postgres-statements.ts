@@ -55,9 +55,6 @@ function rows(list: Record<string, unknown>[], command = 'SELECT'): Answer {
   return answer
 }
 
-/** What each session was told its connection is. */
-const connectionNames = new WeakMap<Session, string>()
-
 const specials: readonly (readonly [string, (call: Call) => Answer])[] = [
   // First, because it contains the text of others.
   ['taken AS (DELETE FROM unnumbered_event', batch],
@@ -74,14 +71,6 @@ const specials: readonly (readonly [string, (call: Call) => Answer])[] = [
       )
     },
   ],
-  [
-    "set_config('holdfast.connection'",
-    ({ session, text }) => {
-      connectionNames.set(session, /', '(\d+)'/.exec(text)![1]!)
-      return rows([])
-    },
-  ],
-  ["current_setting('holdfast.connection'", ({ session }) => rows([{ name: connectionNames.get(session) }])],
   ['string_agg(letter', ({ values }) => rows([{ name: 'simulated', letters: (values[0] as string[]).join('') }])],
   [
     'SELECT pg_advisory_xact_lock_shared(',
