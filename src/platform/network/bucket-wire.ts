@@ -157,13 +157,16 @@ function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
   return url
 }
 
+/** How an object was uploaded, which some stores remember: it was decoded then. */
+const UPLOAD_CODING = 'aws-chunked'
+
 /**
  * Decodes what a proxy has compressed unasked, piece by piece. The runtime would decode everything that has arrived at
  * once, and a kilobyte may decompress to gigabytes.
  */
 function withoutCodings(response: Response): Response {
   const { body, headers } = response
-  const codings = codingsIn(headers.get('content-encoding'))
+  const codings = codingsIn(headers.get('content-encoding')).filter((coding) => coding !== UPLOAD_CODING)
   if (codings.length === 0 || body === null) return response
   if (codings.length > MAX_CODINGS || !codings.every(isKnownCoding)) {
     void body.cancel()

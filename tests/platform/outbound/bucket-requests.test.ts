@@ -1,6 +1,6 @@
 /** What is sent to a bucket, against a real S3 server, which verifies each signature; and what stores may answer. */
 import { createHash } from 'node:crypto'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, gunzipSync, gzipSync } from 'node:zlib'
 import { expect, spyOn, test } from 'bun:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { Bucket } from '../../../src/platform/network/bucket.ts'
@@ -171,6 +171,8 @@ test('what a proxy has compressed unasked is read, unless nobody knows how', asy
   const xml = gzipSync('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>')
   await using compressed = answering(new Uint8Array(xml), 200, { 'content-encoding': 'gzip' })
   expect(await list(compressed.bucket)).toEqual([])
+  await using uploaded = answering(gunzipSync(xml), 200, { 'content-encoding': 'aws-chunked' })
+  expect(await list(uploaded.bucket)).toEqual([])
   await using unknown = answering(new Uint8Array(xml), 200, { 'content-encoding': 'lz4' })
   expect(await thrownBy(list(unknown.bucket))).toThrow('has an unknown content-encoding')
 })
