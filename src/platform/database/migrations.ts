@@ -43,8 +43,8 @@ export interface MigrateOptions {
  * applied.
  *
  * Throws `OperatorError` if servers that run could not use the schema afterwards, and `SchemaTooNew` if a newer version
- * has migrated the database. A shared one may have migrations that this
- * version does not know, as long as none of them `needs` another one that it does not know either.
+ * has migrated the database. A shared one may have migrations that this version does not know, as long as none of them
+ * `needs` another one that it does not know either.
  */
 export async function migrate(
   db: Database,
