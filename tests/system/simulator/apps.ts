@@ -16,6 +16,8 @@ const CLIENT_ID = loopbackClientId(SCOPE)
 const USED = 4
 /** How long a client waits before it signs in again at a server that is in trouble. */
 const BUSY_MILLIS = 200
+/** How probable it is that something which counts once is asked for twice. */
+const TWICE_SHARE = 0.3
 /** How often a request is sent that needs another nonce. */
 const MAX_TRIES = 3
 
@@ -155,13 +157,11 @@ export class App {
 
   /** Sign in: push a request, allow it on the page, and redeem the code. */
   async signIn(holder: Holder): Promise<void> {
-    const { timeline } = this.#world
     const { era } = this.#ledger
     const verifier = randomUUID() + randomUUID()
     const name = this.#world.apps!.newName()
-    const pushed = await this.#expect(
+    const pushed = this.#expected(
       `push a request for ${name} of ${holder.name}`,
-      201,
       await this.#post(this.client.node(), '/oauth/par', {
         response_type: 'code',
         redirect_uri: REDIRECT_URI,
@@ -170,29 +170,50 @@ export class App {
         scope: SCOPE,
         state: name,
       }),
+      { status: 201, era },
     )
     if (pushed === null) return this.client.pause(BUSY_MILLIS)
     const code = await this.#allow(holder, name, String(pushed.body['request_uri']), era)
-    if (code === null) return
-    const fields = {
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: REDIRECT_URI,
-      code_verifier: verifier,
-    }
-    const isTwice = timeline.happens(0.3)
-    const redeem = () => this.#post(this.client.node(), '/oauth/token', fields)
-    const replies = await Promise.all(isTwice ? [redeem(), redeem()] : [redeem()])
-    for (const reply of replies) this.#told(`redeem the code of ${name}`, reply)
-    const accepted = replies.filter((reply) => reply?.status === 200)
-    if (era !== this.#ledger.era) return
-    if (accepted.length > 1) return this.#world.fail(`${this.client.name} redeems the code of ${name} twice`)
-    const refused = replies.find((reply) => !isBusy(reply) && reply!.status !== 200)
-    if (refused && !isTwice)
-      return this.#world.fail(`${this.client.name} may not redeem the code of ${name}: ${JSON.stringify(refused.body)}`)
-    if (accepted.length === 0) return
+    if (code !== null) await this.#redeem(holder, name, { code, code_verifier: verifier }, era)
+  }
+
+  /** At once, at nodes that may be different ones. */
+  #onceOrTwice<Told>(send: () => Promise<Told>): Promise<Told[]> {
+    return Promise.all(this.#world.timeline.happens(TWICE_SHARE) ? [send(), send()] : [send()])
+  }
+
+  /** Sign in on the page and allow everything, with two clicks now and then. Returns the code, or null. */
+  async #allow(holder: Holder, name: string, requestUri: string, era: number): Promise<string | null> {
+    const query = new URLSearchParams({ client_id: CLIENT_ID, request_uri: requestUri })
+    const page = this.#expected(
+      `open the page of ${name}`,
+      await this.client.ask(this.client.node(), `/oauth/authorize?${query}`, {}),
+      { status: 200, era },
+    )
+    if (page === null) return null
+    const text = String(page.body['message'])
+    const person = { identifier: `${holder.name}.test`, password: PASSWORD }
+    const form = new URLSearchParams({ ...hiddenFields(text), ...person, action: 'approve' })
+    for (const scope of tickedScopes(text)) form.append('granted_scope', scope)
+    const replies = await this.#onceOrTwice(() =>
+      this.client.ask(this.client.node(), '/oauth/authorize', { content: formOf(form) }),
+    )
+    const decided = this.#decided(`allow ${name}`, replies, { status: 303, era })
+    const codes = new Set(decided.map(({ headers }) => new URL(headers.get('location')!).searchParams.get('code')))
+    if (codes.size > 1) this.#world.fail(`${name} is decided twice: ${[...codes].join(' and ')}`)
+    if (codes.has(null)) this.#world.fail(`${holder.name} allows ${name}, and there is no code`)
+    return [...codes][0] ?? null
+  }
+
+  /** Redeem a code, twice now and then. */
+  async #redeem(holder: Holder, name: string, code: Record<string, string>, era: number): Promise<void> {
+    const fields = { grant_type: 'authorization_code', redirect_uri: REDIRECT_URI, ...code }
+    const replies = await this.#onceOrTwice(() => this.#post(this.client.node(), '/oauth/token', fields))
+    const [accepted, again] = this.#decided(`redeem the code of ${name}`, replies, { status: 200, era })
+    if (again !== undefined) this.#world.fail(`${this.client.name} redeems the code of ${name} twice`)
+    if (accepted === undefined) return
     const session: AppSession = {
-      ...tokensIn(accepted[0]!),
+      ...tokensIn(accepted),
       holder,
       name,
       app: this,
@@ -202,38 +223,32 @@ export class App {
       isExtended: false,
     }
     // A code that is used again ends the session, and nobody knows when a request without an answer is carried out.
-    if (isTwice) this.#mayEnd(session)
+    if (replies.length > 1) this.#mayEnd(session)
     this.#world.apps!.add(session)
   }
 
-  /** Sign in on the page and allow everything, with two clicks now and then. Returns the code, or null. */
-  async #allow(holder: Holder, name: string, requestUri: string, era: number): Promise<string | null> {
-    const { timeline } = this.#world
-    const query = new URLSearchParams({ client_id: CLIENT_ID, request_uri: requestUri })
-    const page = await this.#expect(
-      `open the page of ${name}`,
-      200,
-      await this.client.ask(this.client.node(), `/oauth/authorize?${query}`, {}),
+  /**
+   * Returns the answers that have this status. Of a single request, only a server that is in trouble may say something
+   * else. Nothing is known after a failover.
+   */
+  #decided(what: string, replies: readonly Reply[], wanted: { status: number; era: number }): NonNullable<Reply>[] {
+    if (replies.length === 1) {
+      const reply = this.#expected(what, replies[0]!, wanted)
+      return reply === null ? [] : [reply]
+    }
+    for (const reply of replies) this.#told(what, reply)
+    return replies.filter(
+      (reply): reply is NonNullable<Reply> => reply?.status === wanted.status && wanted.era === this.#ledger.era,
     )
-    if (page === null) return null
-    const text = String(page.body['message'])
-    const person = { identifier: `${holder.name}.test`, password: PASSWORD }
-    const form = new URLSearchParams({ ...hiddenFields(text), ...person, action: 'approve' })
-    for (const scope of tickedScopes(text)) form.append('granted_scope', scope)
-    const decide = () => this.client.ask(this.client.node(), '/oauth/authorize', { content: formOf(form) })
-    const isTwice = timeline.happens(0.3)
-    const replies = await Promise.all(isTwice ? [decide(), decide()] : [decide()])
-    for (const reply of replies) this.#told(`allow ${name}`, reply)
-    const codes = replies.flatMap((reply) => {
-      const location = reply?.status === 303 ? reply.headers.get('location') : null
-      return location == null ? [] : [new URL(location).searchParams.get('code')]
-    })
+  }
+
+  /** The same of one request; null if it has another answer. */
+  #expected(what: string, reply: Reply, { status, era }: { status: number; era: number }): Reply {
+    this.#told(what, reply)
     if (era !== this.#ledger.era) return null
-    if (new Set(codes).size > 1) this.#world.fail(`${name} is decided twice: ${codes.join(' and ')}`)
-    if (codes.includes(null)) this.#world.fail(`${holder.name} allows ${name}, and there is no code`)
-    const refused = replies.find((reply) => !isBusy(reply) && reply!.status !== 303)
-    if (refused && !isTwice) this.#world.fail(`${holder.name} may not allow ${name}: ${JSON.stringify(refused.body)}`)
-    return codes[0] ?? null
+    if (reply?.status === status) return reply
+    if (!isBusy(reply)) this.#world.fail(`${this.client.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
+    return null
   }
 
   #told(what: string, reply: Reply): void {
@@ -243,14 +258,6 @@ export class App {
     )
     if (reply !== null && reply.status >= 500 && reply.status !== 503)
       this.#world.fail(`a node answers ${reply.status} to ${what}: ${JSON.stringify(reply.body)}`)
-  }
-
-  /** Returns the answer if it has this status. Only a server that is in trouble may say something else. */
-  async #expect(what: string, status: number, reply: Reply): Promise<NonNullable<Reply> | null> {
-    this.#told(what, reply)
-    if (reply?.status === status) return reply
-    if (!isBusy(reply)) this.#world.fail(`${this.client.name} may not ${what}: ${JSON.stringify(reply!.body)}`)
-    return null
   }
 
   /** Look at the session, now and then twice with the same proof at the same time. */
@@ -318,7 +325,7 @@ export class App {
       Object.assign(session, tokens)
     }
     const { era } = this.#ledger
-    await Promise.all(timeline.happens(0.3) ? [once(), once()] : [once()])
+    await this.#onceOrTwice(once)
     if (era === this.#ledger.era && successors.size > 1)
       this.#world.fail(`${this.client.name} gets two refresh tokens for one of ${session.name}`)
     session.isExtended = false
