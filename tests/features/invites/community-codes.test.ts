@@ -7,6 +7,7 @@ import { roleHolder } from '../../support/clients/role-holder.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({
@@ -30,7 +31,11 @@ const signUp = (handle: string, inviteCode: string) =>
 test('a code for a domain makes accounts there, and nowhere else', async () => {
   const invitesRequired = async (value: string | null) =>
     expect((await operate(pds, '/v1/admin/configuration', { name: 'invite_code_required', value })).status).toBe(200)
+  const isRequired = async () =>
+    (await xrpc(pds, 'com.atproto.server.describeServer')).body.inviteCodeRequired as boolean
   await invitesRequired('true')
+  // At each node of a cluster.
+  await until(async () => (await isRequired()) && (await isRequired()))
   const { code } = await mint('garden.dev')
   expect(await signUp('rose.test', code)).toMatchObject({ status: 400, body: { error: 'InvalidInviteCode' } })
   expect((await signUp('rose.garden.dev', code)).status).toBe(200)
