@@ -1,4 +1,5 @@
 /** Run the server until a signal stops it. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, startApp } from '../../app.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { SOFTWARE } from '../../base/version.ts'
@@ -45,7 +46,11 @@ export async function runServer(
 
   const stopRequested = stopRequest(terminal, mode, log)
   for (let former: App | null = null; ;) {
-    const app: App | string = await Promise.race([start(config, { log, origins }, former), overdue(stopRequested)])
+    const started = new AbortController()
+    const app: App | string = await Promise.race([
+      start(config, { log, origins }, former),
+      overdue(stopRequested, started.signal),
+    ]).finally(() => started.abort())
     if (typeof app === 'string') {
       // The start may wait for a peer without end. The next start resumes, as after a kill.
       log.info('stopped while it was starting', { reason: app })
@@ -73,10 +78,10 @@ export async function runServer(
 /** How long a start may take once a signal has arrived. */
 const START_MILLIS = 3000
 
-async function overdue(stopRequested: Promise<string>): Promise<string> {
+/** Resolves if the start takes longer. Rejects if it had ended: a timer would keep the process from ending. */
+async function overdue(stopRequested: Promise<string>, started: AbortSignal): Promise<string> {
   const reason = await stopRequested
-  await Bun.sleep(START_MILLIS)
-  return reason
+  return sleep(START_MILLIS, reason, { signal: started })
 }
 
 function withOwnToken(config: Config): Config {

@@ -59,6 +59,17 @@ async function halfAnUpload(url: string, accessJwt: string) {
   return { body, uploading }
 }
 
+test('a server that has stopped waits for nothing more', async () => {
+  await using running = await startServer()
+  const { server } = running
+  const end = { code: null as number | null }
+  void server.exited.then((code) => (end.code = code))
+  server.signal('SIGTERM')
+  await until(() => server.output().includes('stopped'))
+  await until(() => end.code !== null, { maxMillis: 2000 })
+  expect(end.code).toBe(0)
+})
+
 test('an upload that has begun is finished, and is there after the restart', async () => {
   await using running = await startServer()
   const { url } = running.server
