@@ -46,7 +46,7 @@ function admitted<Caller>(
   required: RequiredScope,
 ): Caller | Promise<Caller> {
   const { may, revalidate } = credential
-  if (revalidate) exchange.revalidate = (reader) => revalidate(caller, exchange.ctx, reader)
+  if (revalidate) exchange.revalidate = (reader) => revalidate(caller, exchange.ctx, reader, required)
   const asked = may?.(caller, required, exchange)
   return asked ? asked.then(() => caller) : caller
 }

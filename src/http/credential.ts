@@ -35,8 +35,11 @@ export interface Credential<Caller> extends CredentialKind<Caller> {
   may?(caller: Caller, required: RequiredScope, exchange: Exchange): void | Promise<void>
   /** How the caller is revalidated with the row of the account. If omitted, it takes more than a condition. */
   revalidation?(caller: Caller, ctx: Context): Revalidation
-  /** If omitted, the kind cannot be taken back while a request runs. */
-  revalidate?(caller: Caller, ctx: Context, reader: Reader): Promise<void>
+  /**
+   * If omitted, the kind cannot be taken back while a request runs. `required` is what the guard required of the
+   * caller; nothing, where another feature revalidates.
+   */
+  revalidate?(caller: Caller, ctx: Context, reader: Reader, required?: RequiredScope): Promise<void>
   /**
    * Records what the caller did, in the transaction that did it. Throws a `Refusal` if the caller has ended meanwhile.
    */

@@ -37,6 +37,7 @@ const databaseUsers: ReadonlySet<string> = new Set([
   'tests/features/accounts/purge.test.ts',
   'tests/features/accounts/wallet-deletion.test.ts',
   'tests/features/admin/account-state.test.ts',
+  'tests/features/admin/takedown-at-work.test.ts',
   'tests/features/agents/claim-page.test.ts',
   'tests/features/agents/owner.test.ts',
   'tests/features/auth/hostile-proofs.test.ts',

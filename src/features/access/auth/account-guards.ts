@@ -1,4 +1,5 @@
 /** What credentials demand of the account that they are for. */
+import type { RequiredScope } from '../../../http/credential.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'
 import type { Reader } from '../../../platform/database/database.ts'
@@ -10,9 +11,17 @@ export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<
   refuseTakendown(await accountStatus(ctx.db, did))
 }
 
-/** Throws `AccountNotFound`, or the refusal of a caller whose access has ended. */
-export async function revalidateWithAccount(reader: Reader, revalidation: Revalidation): Promise<void> {
+/**
+ * Throws `AccountNotFound`, `AccountTakedown` if the endpoint refuses taken-down accounts, or the refusal of a caller
+ * whose access has ended.
+ */
+export async function revalidateWithAccount(
+  reader: Reader,
+  revalidation: Revalidation,
+  { refusesTakendown = false }: RequiredScope = {},
+): Promise<void> {
   const account = await statusOfCaller(reader, revalidation.did, revalidation)
   if (account === null) throw accountNotFound()
+  if (refusesTakendown) refuseTakendown(account.status)
   requireValid(revalidation, account)
 }

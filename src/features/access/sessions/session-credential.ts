@@ -73,7 +73,9 @@ export const sessionCredential: Credential<SessionCaller> = {
       return lookUp(ctx, caller, refusesTakendown)
   },
   revalidation: (caller, ctx) => sessionRevalidation(ctx, caller),
-  revalidate: (caller, ctx, reader) => revalidateWithAccount(reader, sessionRevalidation(ctx, caller)),
+  // A takedown ends no session.
+  revalidate: (caller, ctx, reader, required) =>
+    revalidateWithAccount(reader, sessionRevalidation(ctx, caller), required),
 }
 
 function callerWith(token: string, read: ReadToken): SessionCaller {
