@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { FactorHolder } from '../../support/clients/factor-holder.ts'
-import { bearer, request } from '../../support/clients/http.ts'
+import { basic, bearer, request } from '../../support/clients/http.ts'
 import { answer, begin, giveCode, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
 import { lastOperation, publish } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
@@ -10,7 +10,7 @@ import type { Fate } from '../../support/faults/faulty-line.ts'
 import { startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
 import { TestClock } from '../../support/clock.ts'
 import { lastCode } from '../../support/servers/mail.ts'
-import { startPds, type TestPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -151,6 +151,31 @@ async function waiting(input: Record<string, unknown> = {}): Promise<{ from: Tes
 
 const cancel = ({ accessJwt }: TestAccount) =>
   request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers: bearer(accessJwt) })
+
+test('the identity of an account that is taken down stays where it is, and moves once that is lifted', async () => {
+  const { from, moving } = await waiting()
+  const takedown = (applied: boolean) =>
+    xrpc(pds, 'com.atproto.admin.updateSubjectStatus', {
+      headers: basic('admin', ADMIN_TOKEN),
+      json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: from.did }, takedown: { applied } },
+    })
+  const untilDone = async () => {
+    line.fate = () => 'answered'
+    clock.advance({ secs: 3600 })
+    await pds.runSteps()
+  }
+  line.fate = ({ method }) => (method === 'POST' ? 'question lost' : 'answered')
+  await giveMailedCode(pds, moving, old, from.email)
+  const hosting = async () => (await operationOf(from)).services['atproto_pds']!.endpoint
+  expect((await takedown(true)).status).toBe(200)
+  await untilDone()
+  expect(await hosting()).toBe(host.url)
+  expect((await takedown(false)).status).toBe(200)
+  await untilDone()
+  expect(await hosting()).toBe(pds.url)
+  const here = await request(`${pds.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+  expect(here.body).toMatchObject({ active: true })
+})
 
 test('of a code and a cancellation at the same time, one counts', async () => {
   const { from, moving } = await waiting()

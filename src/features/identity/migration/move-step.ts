@@ -6,7 +6,7 @@ import { PlcDirectoryError } from '../../../platform/network/directory-client.ts
 import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { StepPostponed, type StepKind } from '../../../platform/running/steps.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { accountOf, scheduleDeletion } from '../accounts/accounts.ts'
+import { accountOf, accountStatus, scheduleDeletion } from '../accounts/accounts.ts'
 import { findMove, updateMove, type Move, type MoveState } from './move-store.ts'
 import { isDamaged, performers, yieldTurn } from './move-stages.ts'
 import { OldHostAway, OldSessionEnded } from './old-host.ts'
@@ -16,6 +16,8 @@ import { oldHostOf } from './old-host-access.ts'
 const TURN_MILLIS = 30_000
 /** Moves at the same time. Each holds one connection to another server. */
 const CONCURRENT_MOVES = 8
+/** Between looks whether the takedown of an account is lifted. */
+const TAKEN_DOWN_WAIT_MILLIS = 10 * MINUTE_MILLIS
 /** Between tries of what arrives damaged. */
 const DAMAGED_WAIT_MILLIS = 5000
 /** The archive of a large repository takes minutes to arrive. */
@@ -50,6 +52,9 @@ export const isWaiting = ({ stage, halted }: Move): boolean => halted !== null |
 async function performNext(ctx: Context, did: Did, pause: () => void): Promise<boolean> {
   const move = await findMove(ctx.db, did)
   if (move === null || isWaiting(move)) return false
+  // Its identity would name a server that shows nothing of it, while the old one would have served it on.
+  if ((await accountStatus(ctx.db, did)) === 'takendown')
+    throw new StepPostponed('the account is taken down', TAKEN_DOWN_WAIT_MILLIS)
   const perform = performers[move.stage as keyof typeof performers]
   try {
     const changes = await perform({ ctx, move, host: oldHostOf(ctx, move), pause })
