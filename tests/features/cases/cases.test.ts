@@ -320,6 +320,32 @@ test('a reversal lifts no takedown of a record that stood before its decision', 
   }
 })
 
+test('what two decisions took down comes back once both are reversed, whichever is reversed first', async () => {
+  const bob = await person()
+  const { uri } = await write(bob, 'rude')
+  const decide = async (subject: string, act: string) => {
+    const { body } = await post('', { subject, reason: 'Seen.' })
+    expect((await post(`/${body.id}/decision`, { act, reason: 'Rude.' })).status).toBe(200)
+    return { id: body.id as number, code: codeIn((await mailTo(bob)).text) }
+  }
+  const isDown = async (subject: string) =>
+    (await mona.operate(`/xrpc/com.atproto.admin.getSubjectStatus?${subject}`)).body.takedown.applied
+  const record = `uri=${encodeURIComponent(uri)}`
+  const whole = `did=${bob.did}`
+  for (const [subject, cases] of [
+    [record, [await decide(uri, 'takedown'), await decide(uri, 'takedown')]],
+    [whole, [await decide(bob.did, 'takedown'), await decide(uri, 'takedown-account')]],
+  ] as const)
+    for (const [{ id, code }, left] of [
+      [cases[0], true],
+      [cases[1], false],
+    ] as const) {
+      await decisions('appeal', { code, text: 'Why?' })
+      expect((await post(`/${id}/answer`, { outcome: 'reversed', reason: 'Right.' })).status).toBe(200)
+      expect([subject, await isDown(subject)]).toEqual([subject, left])
+    }
+})
+
 test('a person who was taken down appeals by the standard method too, and reports nothing else', async () => {
   const { bob, id } = await reported()
   await post(`/${id}/decision`, { act: 'takedown', reason: 'Spam.' })

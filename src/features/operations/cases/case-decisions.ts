@@ -17,6 +17,7 @@ import {
   countNotes,
   findCase,
   findDecision,
+  findTakedownSince,
   insertDecision,
   insertNote,
   moveCase,
@@ -44,7 +45,10 @@ interface DecisionAct {
 const anything: DecisionAct['kinds'] = new Set(['account', 'record', 'blob'])
 const whole = (subject: CaseSubject): CaseSubject => subject
 
-/** All decisions. A takedown that is reversed is lifted, if it still is the one that the decision made. */
+/**
+ * All decisions. A takedown that is reversed is lifted, if it still is the one that the decision made; if the same was
+ * decided again meanwhile, it becomes that of the other decision.
+ */
 export const decisionActs: Readonly<Record<string, DecisionAct>> = {
   nothing: { kinds: anything, told: null },
   warn: {
@@ -259,14 +263,16 @@ async function undo(
   call: Exchange,
   tx: Tx,
   found: CaseRow,
-  { act, caseSeq }: DecisionRow,
+  { act, caseSeq, decidedAt }: DecisionRow,
   actor: string,
 ): Promise<void> {
   if (decisionActs[act]?.isQuarantine) await release(call, tx, found, actor)
   const target = decisionActs[act]?.target?.(found)
   // The takedown may be another one: made before, or after this one was lifted.
-  if (target && (await refOf[target.kind](tx, target)) === takedownRef(caseSeq))
-    await setTakedown(call, tx, target, { ref: null, actor })
+  if (!target || (await refOf[target.kind](tx, target)) !== takedownRef(caseSeq)) return
+  // Others may have been decided while this one stood.
+  const other = await findTakedownSince(tx, target, { caseSeq, decidedAt })
+  await setTakedown(call, tx, target, { ref: other === null ? null : takedownRef(other), actor })
 }
 
 /** Until when the person may appeal; null if there is nothing to appeal against, or it was done. */

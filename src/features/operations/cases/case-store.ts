@@ -213,6 +213,24 @@ export const findAppealable = (reader: Reader, { did, kind, item }: CaseSubject)
       (SELECT seq FROM moderation_case WHERE did = ${did} AND (${kind} = 'account' OR kind = ${kind} AND item = ${item}))
     ORDER BY case_seq DESC LIMIT 1`)
 
+/**
+ * The case of the oldest decision since another one, not reversed, that takes the same subject down. Returns null if
+ * there is none.
+ */
+export const findTakedownSince = async (
+  reader: Reader,
+  { did, kind, item }: CaseSubject,
+  { caseSeq, decidedAt }: Pick<DecisionRow, 'caseSeq' | 'decidedAt'>,
+): Promise<number | null> =>
+  (
+    await reader.get<{ seq: number }>(sql`
+      SELECT case_seq AS seq FROM case_decision JOIN moderation_case ON seq = case_seq
+      WHERE case_decision.did = ${did} AND case_seq <> ${caseSeq} AND decided_at >= ${decidedAt}
+        AND COALESCE(outcome, '') <> 'reversed'
+        AND (act = 'takedown' AND kind = ${kind} AND item = ${item} OR act = 'takedown-account' AND ${kind} = 'account')
+      ORDER BY decided_at, case_seq LIMIT 1`)
+  )?.seq ?? null
+
 export async function insertDecision(
   tx: Tx,
   decision: Pick<DecisionRow, 'caseSeq' | 'did' | 'act' | 'reason' | 'decidedBy' | 'decidedAt' | 'mailed' | 'actUntil'>,

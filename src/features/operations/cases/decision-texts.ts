@@ -9,7 +9,8 @@ export const decisionTexts = textTable(
       'The whole account was taken down: others can no longer see it, and it can no longer be used. Nothing was deleted.',
     setAside: 'The file is in quarantine: only moderators can see it until it is reviewed again.',
     upheld: 'Your appeal was read, and the decision is upheld.',
-    reversed: 'Your appeal was right: the decision is reversed, and what was taken down is visible again.',
+    reversed:
+      'Your appeal was right: the decision is reversed, and what it took down is visible again, unless another decision took it down too.',
   },
   {
     de: async () => (await import('./decision-texts-de.ts')).decisionGerman,
