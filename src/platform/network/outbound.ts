@@ -151,6 +151,7 @@ class Life implements EventListenerObject {
   readonly signal = this.#abort.signal
   #timer: ReturnType<typeof setTimeout> | undefined
   #leave: (() => void) | null = null
+  #isWaiting = false
 
   constructor(
     readonly caller: AbortSignal | undefined,
@@ -174,21 +175,25 @@ class Life implements EventListenerObject {
    */
   enter(): void | Promise<void> {
     if (this.#leave !== null) return
-    const cut = () => this.#stop(new OutboundError('timeout', 'other requests needed its place'))
+    const cut = () => this.#stop(placesFull())
     const leave = this.places.enter(this.signal, cut, this.caller === undefined)
     if (typeof leave === 'function') this.#leave = leave
     else return this.#wait(leave)
   }
 
   async #wait(place: Promise<() => void>): Promise<void> {
-    this.#leave = await place
+    this.#isWaiting = true
+    this.#leave = await place.finally(() => (this.#isWaiting = false))
     if (this.signal.aborted) this.end()
   }
 
   /** From now on. */
   atMost(millis: number): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#stop(new OutboundError('timeout', `no response within ${millis} ms`)), millis)
+    this.#timer = setTimeout(() => {
+      // The other side has not been asked.
+      this.#stop(this.#isWaiting ? placesFull() : new OutboundError('timeout', `no response within ${millis} ms`))
+    }, millis)
   }
 
   end(): void {
@@ -198,6 +203,9 @@ class Life implements EventListenerObject {
     this.#leave = null
   }
 }
+
+/** Other requests need the places: that says nothing of the other side. */
+const placesFull = () => new LookupsFull('too many requests to other services')
 
 type BoundedRequest = OutboundRequest & typeof defaults
 

@@ -1,6 +1,7 @@
 /** The program of the operator that is asked about blobs before they become public. */
 import { beforeEach, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import { connect } from 'node:net'
 import { Secret } from '../../../src/base/secret.ts'
 import { cidOfBlobDigest } from '../../../src/protocol/cid.ts'
 import { bearer, request } from '../../support/clients/http.ts'
@@ -8,6 +9,7 @@ import { roleHolder } from '../../support/clients/role-holder.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import type { Answerer } from '../../support/servers/upstream.ts'
+import { until } from '../../support/until.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -163,6 +165,31 @@ test('who uploads more at once than may wait gets nothing past the program, even
   expect(taken.filter((cid) => !asked.has(cid))).toEqual([])
   expect(answers.filter(({ status }) => status === 503).length).toBe(40 - taken.length)
   expect(taken.length).toBeLessThan(40)
+})
+
+test('who occupies all requests to other services gets nothing past the program either', async () => {
+  await using open = await startPds({
+    rateLimit: { enabled: false },
+    appview: { url: other.url, did: 'did:web:appview.test#bsky_appview' },
+    blobHook: { ...hook, url: `${other.url}/xrpc/hook`, onFailure: 'open' },
+  })
+  const bob = await Uploader.join(open, 'bob')
+  const { promise: gate, resolve: openGate } = Promise.withResolvers<Response>()
+  const slow = 'app.bsky.graph.getFollows'
+  other.answer(slow, () => gate)
+  const { hostname, host, port } = new URL(open.url)
+  // Not with fetch: it makes no more connections at a time than the server does, in the same process.
+  const sockets = Array.from({ length: 300 }, () => {
+    const socket = connect({ host: hostname, port: Number(port) })
+    socket.write(
+      `GET /xrpc/${slow}?actor=${bob.did} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${bob.token}\r\n\r\n`,
+    )
+    return socket
+  })
+  await until(() => other.received.length >= 128)
+  expect(await bob.post(text())).toMatchObject(unavailable)
+  for (const socket of sockets) socket.destroy()
+  openGate(new Response())
 })
 
 test('a long blob is sent in part, and no more blobs than configured at once', async () => {

@@ -58,9 +58,9 @@ export async function askBlobHook(ctx: Context, blob: BlobRow, incoming: Incomin
     faultLines(ctx).within('hook', (omitted) =>
       ctx.log.warn('no valid response from the blob hook', { did, reason: (error as Error).message, omitted }),
     )
-    // That too many wait is up to those who upload, so that it opens nothing.
-    if (ctx.config.blobHook.onFailure === 'open' && !(error instanceof NoPlace))
-      return { decision: 'allow', reason: '' }
+    // That too many wait is up to those who upload and ask, so that it opens nothing.
+    const isCrowded = error instanceof NoPlace || error instanceof LookupsFull
+    if (ctx.config.blobHook.onFailure === 'open' && !isCrowded) return { decision: 'allow', reason: '' }
     throw serviceUnavailable('Uploads cannot be checked at the moment. Please try again later.')
   }
 }
