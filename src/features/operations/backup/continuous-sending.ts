@@ -1197,7 +1197,12 @@ export class ContinuousSending implements CommitGate {
     clearTimeout(late)
     this.#end.abort()
     this.#wake.resolve()
-    await Promise.race([Promise.all([this.#loop, this.#base, this.#renewals]), sleep(LAST_REQUEST_MILLIS)])
+    const rest = Promise.all([this.#loop, this.#base, this.#renewals])
+    // A timer that goes on would keep the process from ending.
+    const done = new AbortController()
+    await Promise.race([rest, sleep(LAST_REQUEST_MILLIS, undefined, { signal: done.signal })]).finally(() =>
+      done.abort(),
+    )
   }
 
   /** What was committed since is sent after the next start. */
