@@ -1198,7 +1198,7 @@ export class ContinuousSending implements CommitGate {
     this.#end.abort()
     this.#wake.resolve()
     const rest = Promise.all([this.#loop, this.#base, this.#renewals])
-    // A timer that goes on would keep the process from ending.
+    // A timer that is still set would keep the process from ending.
     const done = new AbortController()
     await Promise.race([rest, sleep(LAST_REQUEST_MILLIS, undefined, { signal: done.signal })]).finally(() =>
       done.abort(),
