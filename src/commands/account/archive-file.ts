@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { link, open, rm } from 'node:fs/promises'
 import { OperatorError } from '../../base/operator-error.ts'
 
@@ -5,10 +6,16 @@ import { OperatorError } from '../../base/operator-error.ts'
 const END_BYTES = 22
 const END_SIGNATURE = Buffer.from([0x50, 0x4b, 0x05, 0x06])
 
-/** Write an archive to a file, which has its name once all of it is there. Returns its size in bytes. */
+/**
+ * Write an archive to a file, which has its name once all of it is there. Returns its size in bytes.
+ *
+ * It arrives in a file of its own: one that exists may be that of another export, or a link that another user has
+ * placed in a shared folder.
+ */
 export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: string): Promise<number> {
-  const part = `${path}.part`
-  const file = await open(part, 'w', 0o600)
+  if (existsSync(path)) throw exists(path)
+  const part = `${path}.${crypto.randomUUID()}.part`
+  const file = await open(part, 'wx', 0o600)
   let size = 0
   try {
     let end: Uint8Array = new Uint8Array()
@@ -22,7 +29,7 @@ export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: stri
     await file.sync()
     await link(part, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new OperatorError(`${path} already exists`)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw exists(path)
     throw error
   } finally {
     await file.close()
@@ -30,3 +37,5 @@ export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: stri
   }
   return size
 }
+
+const exists = (path: string) => new OperatorError(`${path} already exists`)

@@ -1,5 +1,5 @@
 /** `holdfast account export` and `account import-archive`, against a running server. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'bun:test'
@@ -25,7 +25,7 @@ test('it writes a private file with the archive of the account', async () => {
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(JSON.parse(out)).toEqual({ did: alice.did, handle: 'alice.test', file: path, bytes: statSync(path).size })
   expect(statSync(path).mode & 0o777).toBe(0o600)
-  expect(existsSync(`${path}.part`)).toBe(false)
+  expect(readdirSync(folder)).toEqual(['alice.zip'])
   const files = await archiveIn(readFileSync(path)).contents()
   expect(JSON.parse(files.get('manifest.json')!.toString())).toMatchObject({ did: alice.did, service: pds.url })
 })
@@ -35,9 +35,27 @@ test('it does not replace a file, and leaves nothing behind when it fails', asyn
   writeFileSync(path, 'mine')
   expect(await run('alice', path)).toMatchObject({ code: 1, err: `holdfast account export: ${path} already exists\n` })
   expect(readFileSync(path, 'utf8')).toBe('mine')
-  expect(existsSync(`${path}.part`)).toBe(false)
+  expect(readdirSync(folder).filter((name) => name.startsWith('taken.zip'))).toEqual(['taken.zip'])
   expect(await run('nobody', join(folder, 'nobody.zip'))).toMatchObject({ code: 1 })
   expect(existsSync(join(folder, 'nobody.zip'))).toBe(false)
+})
+
+test('what somebody else has placed beside the file gets none of it', async () => {
+  const [path, theirs] = [join(folder, 'shared.zip'), join(folder, 'theirs')]
+  writeFileSync(theirs, 'theirs', { mode: 0o666 })
+  symlinkSync(theirs, `${path}.part`)
+  expect(await run('alice', path)).toMatchObject({ code: 0 })
+  expect(readFileSync(theirs, 'utf8')).toBe('theirs')
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+})
+
+test('of two exports to one file at once, one writes it, and it is whole', async () => {
+  const path = join(folder, 'contested.zip')
+  const codes = (await Promise.all([run('alice', path), run('alice', path)])).map(({ code }) => code)
+  expect(codes.toSorted()).toEqual([0, 1])
+  const files = await archiveIn(readFileSync(path)).contents()
+  expect(JSON.parse(files.get('manifest.json')!.toString())).toMatchObject({ did: alice.did })
+  expect(readdirSync(folder).filter((name) => name.startsWith('contested.zip'))).toEqual(['contested.zip'])
 })
 
 test('what it wrote is accepted by the import, which says what it restored', async () => {
