@@ -19,7 +19,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { putPreferences, type Preference } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
-import { blobTakedown, takeBlob } from '../blobs/blobs.ts'
+import { knownBlobs } from '../blobs/blobs.ts'
 import { findPreferences, storePreferences } from '../preferences/preferences.ts'
 import { importRepo } from '../sync/sync.ts'
 import { AccountArchive, requireArchiveOf, type ArchivedBlob } from './archive-reading.ts'
@@ -115,8 +115,9 @@ async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Rest
 /** Returns false if the account has the blob already, taken down or not. */
 async function restoreBlob({ ctx, revalidate }: Exchange, did: Did, blob: ArchivedBlob): Promise<boolean> {
   const { name, cid, mediaType } = blob
-  if ((await blobTakedown(ctx.db, did, cid)) !== null) return false
-  const isRight = await takeBlob(
+  // It stays until the repository refers to it.
+  if (await knownBlobs.renew(ctx.db, did, cid, ctx.clock.now())) return false
+  const isRight = await knownBlobs.take(
     ctx,
     did,
     { cid, declaredType: mediaType, bytes: blob.bytes() },

@@ -12,6 +12,7 @@ import {
   sql,
   sqlList,
   sqlRows,
+  type Database,
   type Reader,
   type Sql,
   type Tx,
@@ -253,6 +254,22 @@ export async function setBlobTakedown(
 
 export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ ref: string | null } | null> {
   return reader.get(sql`SELECT takedown_ref AS ref FROM blob WHERE did = ${did} AND cid = ${cid}`)
+}
+
+/**
+ * Restart the grace of a blob that the account has and no record refers to. Returns false if the account has no such
+ * blob.
+ */
+export async function renewGrace(db: Database, did: Did, cid: string, now: Millis): Promise<boolean> {
+  const owned = await db.get<{ unreferencedAt: Millis | null }>(
+    sql`SELECT unreferenced_at AS "unreferencedAt" FROM blob WHERE did = ${did} AND cid = ${cid}`,
+  )
+  if (owned === null) return false
+  if (owned.unreferencedAt === null) return true
+  const renewed = await db.run(sql`
+    UPDATE blob SET unreferenced_at = CASE WHEN unreferenced_at IS NULL THEN NULL ELSE ${now} END
+    WHERE did = ${did} AND cid = ${cid}`)
+  return renewed > 0
 }
 
 /** Total bytes of the account's blobs, and the number of those that are not for records in spaces alone. */

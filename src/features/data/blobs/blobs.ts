@@ -1,9 +1,10 @@
 /** The door of blobs: what records refer to, where their bytes are, and what operators do with them. */
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { blobUsage } from './blob-store.ts'
+import { blobUsage, renewGrace } from './blob-store.ts'
 import { faultyBlobsOf, ownersOfFaulty } from './blob-fault-store.ts'
 import { mendBlobs } from './blob-mending.ts'
+import { takeBlob } from './blob-upload.ts'
 import { downloadSpaceBlob } from './blob-download.ts'
 import { expectedBlobs } from './expected-blobs.ts'
 import { openStored } from './missing-files.ts'
@@ -27,7 +28,6 @@ export { arrivalLocks, ownArrivedBlobs, placeBlob, type ArrivedBlob } from './bl
 export { applyBlobChanges, replaceBlobReferences } from './blob-references.ts'
 export { endQuarantine, findQuarantine, listQuarantines, QUARANTINE, quarantineBlob } from './blob-quarantine.ts'
 export { downloadBlob } from './blob-download.ts'
-export { takeBlob } from './blob-upload.ts'
 export { openBlobBucket, openStorageOf } from './open-storage.ts'
 export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export { DamagedOnTheWay } from './object-reading.ts'
@@ -43,6 +43,9 @@ export {
 
 /** Where the bytes of blobs are. `open` fetches a missing file from the mirror. */
 export const blobBytes = { storage: blobStorage, open: openStored }
+
+/** Blobs whose CID is known before they arrive, and those of them that the account has already. */
+export const knownBlobs = { take: takeBlob, renew: renewGrace }
 
 /** What is wrong with the blobs of accounts, and what can be done about it. */
 export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }

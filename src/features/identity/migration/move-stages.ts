@@ -19,7 +19,7 @@ import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
-import { blobCounts, blobReferences, takeBlob } from '../../data/blobs/blobs.ts'
+import { blobCounts, blobReferences, knownBlobs } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
 import { repoHead } from '../../data/repo/repo.ts'
 import { importFetchedRepo } from '../../data/sync/sync.ts'
@@ -133,7 +133,7 @@ async function fetchBlob(ctx: Context, did: Did, cid: string, host: OldHost): Pr
   )
   const declaredType = response.headers.get('content-type')?.split(';')[0]!.trim().toLowerCase() ?? null
   const admission = { permit: () => undefined, record: () => Promise.resolve() }
-  if (!(await takeBlob(ctx, did, { cid, declaredType, bytes: bodyOf(response) }, admission)))
+  if (!(await knownBlobs.take(ctx, did, { cid, declaredType, bytes: bodyOf(response) }, admission)))
     throw invalidRequest('The old server sent a different blob')
 }
 
