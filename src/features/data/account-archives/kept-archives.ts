@@ -30,7 +30,9 @@ export interface KeptArchives {
   archives: KeptArchive[]
 }
 
-const folderOf = (folder: string, did: Did): string => join(folder, did.replaceAll(/[^a-zA-Z0-9.-]/g, '_'))
+/** No two DIDs have the same folder, also those of a did:web with a path. */
+const folderOf = (folder: string, did: Did): string =>
+  join(folder, did.replaceAll('%', '%25').replaceAll('_', '%5F').replaceAll(':', '_'))
 
 /**
  * Make an archive, and delete those that are too many. Returns its size in bytes. Throws `NoRoomForArchive` rather than
