@@ -174,6 +174,22 @@ describe('the repository', () => {
       expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', records: 1, fault: null })
     })
 
+  test('of which the beginning is no archive is not received any further', async () => {
+    const { from, name } = await someone()
+    let [sent, left] = [0, 0]
+    host.lie = on('com.atproto.sync.getRepo', () => {
+      sent++
+      const start = (controller: ReadableStreamDefaultController<Uint8Array>) =>
+        controller.enqueue(new Uint8Array(64).fill(0xff))
+      return new Response(new ReadableStream({ start, cancel: () => void left++ }))
+    })
+    const { accessJwt } = await begin(pds, from, `${name}-here`)
+    await pds.runSteps()
+    expect(sent).toBeGreaterThan(0)
+    await until(() => left === sent)
+    await request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers: bearer(accessJwt) })
+  })
+
   test('that never arrives delays no other move', async () => {
     const slow = [await someone(), await someone(), await someone(), await someone(), await someone()]
     const dids = new Set(slow.map(({ from }) => from.did))

@@ -76,12 +76,24 @@ async function takeRepository({ ctx, move, host }: Job): Promise<Partial<MoveSta
 }
 
 async function fetchRepository(ctx: Context, did: Did, host: OldHost): Promise<void> {
-  const response = await host.download(
-    'com.atproto.sync.getRepo',
-    { did },
-    { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS },
+  const bounds = { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS }
+  await downloaded(host, ['com.atproto.sync.getRepo', { did }, bounds], (response) =>
+    importFetchedRepo({ ctx }, did, bodyOf(response)),
   )
-  await importFetchedRepo({ ctx }, did, bodyOf(response))
+}
+
+/** Download a body for `use`. What is left of it by then is not received. */
+async function downloaded<T>(
+  host: OldHost,
+  [nsid, params, bounds]: Parameters<OldHost['download']>,
+  use: (response: Response) => Promise<T>,
+): Promise<T> {
+  const used = new AbortController()
+  try {
+    return await use(await host.download(nsid, params, { ...bounds, signal: used.signal }))
+  } finally {
+    used.abort()
+  }
 }
 
 /** Whether the old server has sent something that is of no use. */
@@ -126,15 +138,13 @@ async function withoutMissing(ctx: Context, did: Did): Promise<Partial<MoveState
 
 /** Throws an error that `isDamaged` if what arrives is too long, another blob, or breaks off. */
 async function fetchBlob(ctx: Context, did: Did, cid: string, host: OldHost): Promise<void> {
-  const response = await host.download(
-    'com.atproto.sync.getBlob',
-    { did, cid },
-    { maxBytes: ctx.config.blobs.maxBlobSize, bodyTimeoutMillis: BLOB_MILLIS },
-  )
-  const declaredType = response.headers.get('content-type')?.split(';')[0]!.trim().toLowerCase() ?? null
-  const admission = { permit: () => undefined, record: () => Promise.resolve() }
-  if (!(await knownBlobs.take(ctx, did, { cid, declaredType, bytes: bodyOf(response) }, admission)))
-    throw invalidRequest('The old server sent a different blob')
+  const bounds = { maxBytes: ctx.config.blobs.maxBlobSize, bodyTimeoutMillis: BLOB_MILLIS }
+  const isRight = await downloaded(host, ['com.atproto.sync.getBlob', { did, cid }, bounds], (response) => {
+    const declaredType = response.headers.get('content-type')?.split(';')[0]!.trim().toLowerCase() ?? null
+    const admission = { permit: () => undefined, record: () => Promise.resolve() }
+    return knownBlobs.take(ctx, did, { cid, declaredType, bytes: bodyOf(response) }, admission)
+  })
+  if (!isRight) throw invalidRequest('The old server sent a different blob')
 }
 
 const MAX_PREFERENCES = 10_000
@@ -214,15 +224,14 @@ async function catchUp(job: Job): Promise<Partial<MoveState>> {
 async function hasSameTree(ctx: Context, did: Did, host: OldHost): Promise<boolean> {
   try {
     const proven = { did, collection: 'app.bsky.actor.profile', rkey: 'self' }
-    const response = await host.download('com.atproto.sync.getRecord', proven, {
-      maxBytes: MAX_PROOF_BYTES,
-      bodyTimeoutMillis: BLOB_MILLIS,
+    const bounds = { maxBytes: MAX_PROOF_BYTES, bodyTimeoutMillis: BLOB_MILLIS }
+    return await downloaded(host, ['com.atproto.sync.getRecord', proven, bounds], async (response) => {
+      const { roots, pages } = await readCar(bodyOf(response))
+      for await (const blocks of pages)
+        for (const { cid, bytes } of blocks)
+          if (cid.equals(roots[0])) return (await repoHead(ctx.db, did))?.data.equals(parseCommit(bytes).data) === true
+      return false
     })
-    const { roots, pages } = await readCar(bodyOf(response))
-    for await (const blocks of pages)
-      for (const { cid, bytes } of blocks)
-        if (cid.equals(roots[0])) return (await repoHead(ctx.db, did))?.data.equals(parseCommit(bytes).data) === true
-    return false
   } catch (error) {
     if (error instanceof Malformed || isDamaged(error)) return false
     throw error
