@@ -10,6 +10,7 @@ import type { Fate } from '../../support/faults/faulty-line.ts'
 import { startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
 import { TestClock } from '../../support/clock.ts'
 import { lastCode } from '../../support/servers/mail.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
@@ -230,6 +231,42 @@ test('a move is not cancelled if its holder has changed the identity without thi
   await publish({ directory: plc, account: from }, operation)
   expect(await cancel(moving)).toMatchObject({ status: 409 })
   expect(await pds.count('account', { did: from.did })).toBe(1)
+})
+
+test('a decision to continue without the old server that comes too late leaves the session there', async () => {
+  const { from, moving } = await waiting()
+  {
+    using _ = beforeTransaction(pds, () => pds.damage('move_in', { did: from.did }, { stage: 'preferences' }))
+    expect(await answer(pds, moving, { withoutOldServer: true })).toMatchObject({ status: 409 })
+  }
+  await pds.damage('move_in', { did: from.did }, { stage: 'identity' })
+  await giveMailedCode(pds, moving, old, from.email)
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })
+})
+
+test('an identity that its holder changes back before the account is active ends the move, which can be cancelled', async () => {
+  const device = deviceKey()
+  const { from, moving } = await waiting({ recoveryKey: device.did })
+  let isSent = false
+  line.fate = ({ method }) => {
+    if (method !== 'POST') return isSent ? 503 : 'answered'
+    isSent = true
+    return 'answered'
+  }
+  await giveCode(pds, moving, await lastCode(old, from.email))
+  await pds.runSteps()
+  expect(await pds.rows('move_in', { did: from.did }, ['stage'])).toEqual([{ stage: 'activation' }])
+  const last = await operationOf(from)
+  const services = { atproto_pds: { ...last.services['atproto_pds']!, endpoint: host.url } }
+  await publish({ directory: plc, account: from }, signOperation(nextOperation(last, { services })!, device.key))
+
+  line.fate = () => 'answered'
+  clock.advance({ secs: 3600 })
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'identity', needs: 'signature' })
+  expect(await cancel(moving)).toMatchObject({ status: 200 })
+  const there = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
+  expect(there.body).toMatchObject({ active: true })
 })
 
 test('an old server that does not name its key as its own loses it all the same', async () => {

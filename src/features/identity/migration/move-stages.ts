@@ -15,7 +15,7 @@ import { readCar } from '../../../protocol/car.ts'
 import { parseCommit } from '../../../protocol/commit.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
-import { isPlcDid, type LogOperation } from '../../../protocol/plc.ts'
+import { isPlcDid, isSameOperation, operationCid, type LogOperation } from '../../../protocol/plc.ts'
 import { putPreferences } from '../../../protocol/preference-rules.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
@@ -268,13 +268,20 @@ async function submit(job: Job): Promise<Partial<MoveState>> {
     await updateMove(ctx.db, move, { ...move, unansweredAt }, sentAt)
     requireNoDoubt(unansweredAt, sentAt)
     return {
-      stage: 'preferences',
-      operation: null,
-      unansweredAt: null,
+      ...agreedAgain,
       fault: `The directory refused the change of your identity: ${(error as Error).message}`,
     }
   }
   return { stage: 'activation', ...late }
+}
+
+/** The holder has to agree on another operation. */
+const agreedAgain = { stage: 'preferences', operation: null, unansweredAt: null } as const
+
+/** Whether the directory has an operation that came after the one of the move. */
+async function isSuperseded({ plc }: Context, { did, operation }: Move): Promise<boolean> {
+  const [own, last] = [JSON.parse(operation!) as LogOperation, await plc.lastOperation(did)]
+  return last !== null && !isSameOperation(last, own) && operationCid(last).toString() !== own.prev
 }
 
 async function activate(job: Job): Promise<Partial<MoveState>> {
@@ -285,9 +292,11 @@ async function activate(job: Job): Promise<Partial<MoveState>> {
     await activateAccount({ ctx }, move.did)
   } catch (error) {
     if (!(error instanceof Refusal) || error.status >= 500) throw error
-    // What a did:web publishes is up to its holder. A did:plc has been changed, so what was read is older.
-    if (isPlcDid(move.did)) throw new PlcDirectoryError(200, error.message, { cause: error })
-    return { stage: 'identity', fault: `${error.message}.` }
+    // What a did:web publishes is up to its holder.
+    if (!isPlcDid(move.did)) return { stage: 'identity', fault: `${error.message}.` }
+    // A did:plc has been changed, so what was read is older, unless it has been changed again.
+    if (!(await isSuperseded(ctx, move))) throw new PlcDirectoryError(200, error.message, { cause: error })
+    return { ...agreedAgain, fault: `Your identity has changed again: ${error.message}` }
   }
   return { stage: 'farewell', ...late }
 }

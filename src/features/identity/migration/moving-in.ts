@@ -286,12 +286,20 @@ async function requireMove(ctx: Context, did: Did, ...needs: Need[]): Promise<Mo
   return move
 }
 
-/** Store what the holder has decided, and continue. Throws `Conflict` if the move has continued meanwhile. */
-async function resume({ ctx, revalidate }: Exchange, move: Move, changes: Partial<MoveState>): Promise<void> {
+/**
+ * Store what the holder has decided, the session at the old server among it if it is given, and continue. Throws
+ * `Conflict` if the move has continued meanwhile.
+ */
+async function resume(
+  { ctx, revalidate }: Exchange,
+  move: Move,
+  { sessionWrapped, ...changes }: Partial<MoveState & Pick<Move, 'sessionWrapped'>>,
+): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     await revalidate(tx)
     const state = { ...move, tries: 0, fault: null, halted: null, ...changes }
     if ((await updateMove(tx, move, state, ctx.clock.now())) === 0) throw notNow()
+    if (sessionWrapped !== undefined) await updateMoveSession(tx, move.did, sessionWrapped)
     if (state.stage === 'submission') await keepAccount(ctx, tx, move.did)
     await addMoveStep(ctx, tx, move.did)
   })
@@ -396,9 +404,12 @@ export async function signInAgain(
   const move = await requireMove(ctx, did, 'sign-in', 'signature')
   const host = oldHostOf(ctx, move)
   if (host === null) throw notNow()
-  const session = await logInAt(host, did, given)
-  await updateMoveSession(ctx.db, did, sealSession(ctx.vault, session))
-  if (move.halted !== null) await resume(exchange, move, {})
+  const sessionWrapped = sealSession(ctx.vault, await logInAt(host, did, given))
+  if (move.halted !== null) return resume(exchange, move, { sessionWrapped })
+  await ctx.db.transaction(async (tx) => {
+    await exchange.revalidate(tx)
+    await updateMoveSession(tx, did, sessionWrapped)
+  })
 }
 
 /** Try again what failed: the repository, blobs that were given up, or whether a did:web names this server. */
@@ -421,8 +432,7 @@ export async function goWithoutOldServer(exchange: Exchange, did: Did): Promise<
   if (move === null) throw noMove()
   const stage = stageWithout[move.stage]
   if (stage === undefined) throw notNow()
-  await updateMoveSession(ctx.db, did, null)
-  await resume(exchange, move, { stage })
+  await resume(exchange, move, { stage, sessionWrapped: null })
 }
 
 /** The stage in which a move continues without the old server, by its stage before. */
