@@ -8,6 +8,7 @@ import { roleHolder } from '../../support/clients/role-holder.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
+import { thrownBy } from '../../support/thrown.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
 
@@ -122,6 +123,20 @@ test('a case about a blob ends with a quarantine, which an appeal lifts', async 
   await request(`${pds.url}/v1/decisions/appeal`, { json: { code, text: 'It is my dog.' } })
   await mona.operate(`/v1/admin/cases/${open.body.id}/answer`, { json: { outcome: 'reversed', reason: 'It is.' } })
   expect(await statusOf(one.cid)).toBe(200)
+})
+
+test('a takedown with the reference of a quarantine is a takedown: no record may refer to its blob', async () => {
+  const one = await shown()
+  const { status } = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    headers: bearer(ADMIN_TOKEN),
+    json: {
+      subject: { $type: 'com.atproto.admin.defs#repoBlobRef', did: one.did, cid: one.cid },
+      takedown: { applied: true, ref: 'quarantine' },
+    },
+  })
+  expect(status).toBe(200)
+  expect(await statusOf(one.cid)).toBe(400)
+  expect(await thrownBy(alice.refer('com.example.note/again', one.blob))).toThrow('putRecord answered 400')
 })
 
 test('what is no blob is refused, and invite stewards are', async () => {

@@ -9,6 +9,12 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 /** The takedown reference of a blob in quarantine. */
 export const QUARANTINE = 'quarantine'
 
+/**
+ * The reference under which a takedown is stored. One that has the reference of a quarantine would have no end, and
+ * records could refer to its blob.
+ */
+export const storedTakedown = (ref: string | null): string | null => (ref === QUARANTINE ? 'takedown' : ref)
+
 export interface Quarantine {
   did: Did
   cid: string

@@ -4,7 +4,7 @@ import type { StoredBlob } from './blob-storage.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
 import { maxBlobBytesOf } from '../../identity/quotas/quotas.ts'
-import { deleteQuarantines, endQuarantine, QUARANTINE } from './blob-quarantine.ts'
+import { deleteQuarantines, endQuarantine, QUARANTINE, storedTakedown } from './blob-quarantine.ts'
 import { insertRemovals } from './removal-store.ts'
 import { deleteAllSpaceReferences, isHeldBySpace, isHeldIfOn } from './space-reference-store.ts'
 import {
@@ -246,8 +246,9 @@ async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[], now: 
 /** Set or clear the takedown, which ends a quarantine. Returns false if the account has no such blob. */
 export async function setBlobTakedown(
   tx: Tx,
-  { did, cid, ref }: { did: Did; cid: string; ref: string | null },
+  { did, cid, ref: given }: { did: Did; cid: string; ref: string | null },
 ): Promise<boolean> {
+  const ref = storedTakedown(given)
   await endQuarantine(tx, did, cid, ref)
   return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
 }
