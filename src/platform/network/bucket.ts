@@ -31,6 +31,8 @@ const REPLACE_TIMEOUT_MILLIS = 2000
 const MAX_REPLACED_BYTES = 64 * 1024
 /** Keys per response: few enough to be parsed without a pause of the event loop. */
 const LIST_PAGE = 100
+/** Responses without a key, one after another, of a store that says that there is more. */
+const MAX_EMPTY_PAGES = 100
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
 /** There is such an object, or another request is making it. */
@@ -93,11 +95,12 @@ export class Bucket {
 
   /**
    * Yields all objects under the prefix in ascending order of their keys, in pages small enough not to hold the event
-   * loop. Throws if the store lists them in another order, and `BucketRefusal` if it refuses.
+   * loop. Throws if the store lists them in another order or never comes to an end, and `BucketRefusal` if it refuses.
    */
   async *list(prefix: string): AsyncGenerator<StoredObject[]> {
     let token: string | undefined
     let last = ''
+    let empty = 0
     do {
       const query = { 'list-type': 2, 'max-keys': LIST_PAGE, prefix, 'continuation-token': token }
       const page = await this.ask((store, signal) => store.ask({ method: 'GET', query }, signal))
@@ -107,6 +110,8 @@ export class Bucket {
         if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
         last = key
       }
+      empty = objects.length > 0 ? 0 : empty + 1
+      if (empty > MAX_EMPTY_PAGES) throw new Error('the bucket does not come to the end of its list')
       if (objects.length > 0) yield objects
     } while (token !== undefined)
   }

@@ -47,6 +47,12 @@ test('keys with characters that URLs, signatures or XML treat differently come b
   expect(targets.filter((target) => /[!'()*]/.test(target))).toEqual([])
 })
 
+test('a list that says again and again that there is more, and has nothing, is given up', async () => {
+  const page = '<IsTruncated>true</IsTruncated><NextContinuationToken>more</NextContinuationToken>'
+  await using endless = answering(`<ListBucketResult>${page}</ListBucketResult>`)
+  expect(await thrownBy(list(endless.bucket))).toThrow('does not come to the end of its list')
+})
+
 test('an object is copied under a name that needs encoding', async () => {
   await using host = await startBucket()
   const bucket = new Bucket({ ...host.mirror, region: 'auto' })
