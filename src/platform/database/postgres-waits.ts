@@ -7,6 +7,8 @@
 const standard = {
   /** For a new connection. */
   connectMillis: 5000,
+  /** For the first look at the database, which may wait for the lock of a server that has just ended. */
+  startMillis: 30_000,
   /** Between heartbeats of a node. A connection that has answered this recently is not silent. */
   heartbeatMillis: 3000,
   /** Between looks whether the heartbeat is still unanswered. */

@@ -26,7 +26,7 @@ import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
 import { isPooled } from './postgres-faults.ts'
 import { PostgresHistory } from './postgres-history.ts'
-import { ended, type Connect } from './supervised-pool.ts'
+import { ended, isEnded, type Connect } from './supervised-pool.ts'
 import { PostgresReaders } from './postgres-readers.ts'
 import { waitsAt } from './postgres-waits.ts'
 import { WriterQueue } from './postgres-writer.ts'
@@ -106,20 +106,24 @@ export async function openPostgres({
   })
   const queue = new WriterQueue({ writers, history, counters, waits, strict, exclusive })
   const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
+  const other = connect(1)
+  const look = writers[0]!.use(async ({ connection }) => {
+    await requireSessions(connection, other)
+    await checkOrder(connection)
+  })
   try {
-    await writers[0]!.use(async ({ connection }) => {
-      await using other = connect(1)
-      await requireSessions(connection, other)
-      await checkOrder(connection)
-    })
+    // No pool is supervised before the node joins the cluster.
+    if (!(await isEnded(look, waits.startMillis))) throw new Error('it does not answer')
+    await look
   } catch (error) {
-    await closeAll()
+    await Promise.all([closeAll(), other.close({ timeout: 0 })])
     if (error instanceof OperatorError) throw error
     if (isPooled(error)) throw behindPooler(error)
     throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`, {
       cause: error,
     })
   }
+  await other.close({ timeout: 0 })
 
   return {
     dialect,

@@ -12,7 +12,10 @@ import { useWorld } from '../../support/world.ts'
 const HOST = 'people.web.test'
 const folder = mkdtempSync(join(tmpdir(), 'archives-'))
 afterAll(() => rmSync(folder, { recursive: true }))
-const { pds, web } = useWorld({ web: [HOST], config: { ...forCeremonies, accounts: { passwordOptional: true }, archives: { folder, keep: 2 } } })
+const { pds, web } = useWorld({
+  web: [HOST],
+  config: { ...forCeremonies, accounts: { passwordOptional: true }, archives: { folder, keep: 2 } },
+})
 
 async function enter(name: string, path: string): Promise<Did> {
   const wallet = await begin(pds, name)

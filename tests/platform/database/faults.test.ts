@@ -53,6 +53,20 @@ const add = (name: string, lock = 'one') =>
 const count = async (name: string) =>
   (await db.get<{ count: number }>(sql`SELECT count(*) AS count FROM entry WHERE name = ${name}`))!.count
 
+test('a line that falls silent while a server starts ends the start', async () => {
+  await using starting = await startDatabaseLine(place.databaseUrl)
+  let asked = 0
+  starting.watch = (bytes) => {
+    // On the second connection, which is opened to tell whether it has a session of its own.
+    if (bytes.includes('holdfast.connection') && ++asked === 2) starting.freeze()
+    return 'pass'
+  }
+  const started = openPostgres({ url: starting.databaseUrl, access: 'shared', pace: 1 / 8 })
+  expect(await thrownBy(started)).toThrow('cannot be used: it does not answer')
+  starting.watch = () => 'pass'
+  await (await openPostgres({ url: starting.databaseUrl, access: 'shared' })).close()
+})
+
 for (const [what, fate] of [
   ['COMMIT never arrives', 'lose'],
   ['COMMIT is made and its answer lost', 'lose the answer'],

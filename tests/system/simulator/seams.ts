@@ -65,7 +65,7 @@ const seams: readonly Patch[] = [
   {
     // There is no pooler, and what looks for one would take time.
     path: 'src/platform/database/postgres.ts',
-    find: '      await using other = connect(1)\n      await requireSessions(connection, other)\n',
+    find: '    await requireSessions(connection, other)\n',
     put: '',
   },
   {
