@@ -1,5 +1,5 @@
 import { adminCommand } from '../admin-command.ts'
-import { findAccount, NAMED_BY } from './operator-accounts.ts'
+import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 import { facts, minute } from '../report.ts'
 
 const shares: Record<string, string> = {
@@ -41,6 +41,11 @@ export const accountShowCommand = adminCommand({
       'recovery share': shares[account.escrow] ?? account.escrow,
       document: did.startsWith('did:web:') ? (account.didWebHosting ? 'served here' : 'not served here') : null,
       invites: account.invitesDisabled ? 'disabled' : 'enabled',
+      'made by': account.madeBy,
+      'made for programs':
+        account.children.length === 0
+          ? null
+          : account.children.map((child) => `${nameOf(child)}, ${child.status}`).join('; '),
       flags: flags.length === 0 ? null : flags.map(({ val, labelerDid }) => `${val} by ${labelerDid}`).join(', '),
     })
     return { value: account, text }

@@ -12,8 +12,11 @@ export async function changeTakedown(
   const subject = { $type: 'com.atproto.admin.defs#repoRef', did: account.did }
   await server.post('/xrpc/com.atproto.admin.updateSubjectStatus', { subject, takedown })
   const now = await findAccount(server, account.did)
+  const state = `${nameOf(now)} is ${now.status === 'takendown' ? 'taken down' : now.status}.`
+  const active = now.children.filter(({ status }) => status === 'active')
+  const rest = `Accounts that it made for programs are still active: ${active.map(nameOf).join(', ')}.`
   return {
     value: { did: now.did, handle: now.handle, status: now.status },
-    text: `${nameOf(now)} is ${now.status === 'takendown' ? 'taken down' : now.status}.`,
+    text: now.status === 'takendown' && active.length > 0 ? `${state}\n${rest}` : state,
   }
 }

@@ -26,6 +26,10 @@ export interface FoundAccount {
   didWebHosting: boolean
   invitesDisabled: boolean
   flags: { val: string; labelerDid: string }[]
+  /** The account that made it for a program; null if none did. */
+  madeBy: string | null
+  /** The accounts that it made for programs. */
+  children: { did: string; handle: string | null; status: string }[]
 }
 
 /**

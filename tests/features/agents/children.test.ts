@@ -18,6 +18,7 @@ import { ADMIN_TOKEN, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, deviceKey, sessionRequest, walletSession } from '../../support/clients/wallet.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
+import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
@@ -90,6 +91,27 @@ test('what the identity of a child names for permissioned data stays as its wall
   const { body: described } = await xrpc(pds, `com.atproto.repo.describeRepo?repo=${body.did}`)
   expect(described.didDoc.service.map(({ id }: { id: string }) => id)).toContain('#atproto_space_host')
   expect((await remove(body.did)).status).toBe(200)
+})
+
+test('who takes an account down learns which accounts it made, which stay', async () => {
+  const parent = await createAccount(pds, newName())
+  const [first, second] = [await made(newName(), parent.accessJwt), await made(newName(), parent.accessJwt)]
+  const operate = async (...words: string[]) =>
+    (await runProgram(['account', ...words, '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })).out
+  const lookUp = async (account: string) =>
+    (await request(`${pds.url}/v1/admin/accounts/lookup`, { json: { account }, headers: bearer(ADMIN_TOKEN) })).body
+  await operate('takedown', second.did)
+  const children = [
+    { did: first.did, handle: `${first.name}.test`, status: 'active' },
+    { did: second.did, handle: `${second.name}.test`, status: 'takendown' },
+  ]
+  expect(await lookUp(parent.did)).toMatchObject({ madeBy: null, children })
+  expect(await lookUp(first.did)).toMatchObject({ madeBy: parent.did, children: [] })
+  expect(await operate('show', parent.did)).toContain(`${second.name}.test (${second.did}), takendown`)
+  const told = await operate('takedown', parent.did)
+  expect(told).toContain(`still active: ${first.name}.test (${first.did}).`)
+  expect(await statusOf(first.did)).toMatchObject({ active: true })
+  expect(await operate('restore', parent.did)).not.toContain(first.name)
 })
 
 const failed = (status: number, code: string) => ({ status, body: { error: { code, message: expect.any(String) } } })

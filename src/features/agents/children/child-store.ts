@@ -2,6 +2,7 @@
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../../protocol/plc.ts'
+import type { Account } from '../../identity/accounts/accounts.ts'
 import type { RegistrationStatus } from '../agents/agents.ts'
 
 /** An account that another account made for an agent. The account itself may be gone. */
@@ -49,11 +50,9 @@ export const deleteChild = (tx: Tx, did: Did): Promise<number> =>
 /** Returns the account with which the line of an account's parents begins: itself, unless it is a child. */
 export async function firstParentOf(reader: Reader, did: Did): Promise<Did> {
   for (let first = did; ;) {
-    const row = await reader.get<{ parentDid: Did }>(
-      sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${first}`,
-    )
-    if (row === null) return first
-    first = row.parentDid
+    const parent = await parentOf(reader, first)
+    if (parent === null) return first
+    first = parent
   }
 }
 
@@ -79,6 +78,21 @@ const living = (parentDid: Did) =>
 
 export const livingChildrenOf = async (reader: Reader, parentDid: Did): Promise<Did[]> =>
   (await reader.all<{ did: Did }>(sql`SELECT did FROM ${living(parentDid)} ORDER BY did`)).map(({ did }) => did)
+
+/** Returns the account that made this one, even if that one is gone; null if none did. */
+export const parentOf = async (reader: Reader, did: Did): Promise<Did | null> =>
+  (await reader.get<{ parentDid: Did }>(sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${did}`))
+    ?.parentDid ?? null
+
+/** The same as `livingChildrenOf`, with what their accounts are now, the oldest first. */
+export const accountsMadeBy = (
+  reader: Reader,
+  parentDid: Did,
+): Promise<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>[]> =>
+  reader.all(sql`
+    SELECT a.did, a.handle, a.deactivated_at AS "deactivatedAt", a.takedown_ref AS "takedownRef"
+    FROM child_account c JOIN account a ON a.did = c.did
+    WHERE c.parent_did = ${parentDid} ORDER BY c.created_at, c.did`)
 
 export const countLivingChildren = async (reader: Reader, parentDid: Did): Promise<number> =>
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM ${living(parentDid)}`))!.count

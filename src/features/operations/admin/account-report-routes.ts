@@ -8,6 +8,7 @@ import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { eventPage } from '../../identity/account-events/account-events.ts'
 import { accountNamed, furtherHandlesOf } from '../../identity/accounts/accounts.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
+import { familyOf } from '../../agents/children/children.ts'
 import { effectiveQuota, findDefaultQuota, quotaOf } from '../../identity/quotas/quotas.ts'
 import { escrowState } from '../../identity/escrow/escrow.ts'
 import { hostingStateOf } from '../../identity/web-documents/web-documents.ts'
@@ -116,6 +117,7 @@ export const accountReportRoutes = [
         didWebHosting: (await hostingStateOf(db, did)).isHosted,
         invitesDisabled,
         flags: (await findFlags(db, [did], clock.now())).map(flagView),
+        ...(await familyOf(db, did)),
       }
     },
   }),

@@ -45,6 +45,9 @@ interface Listed {
 
 export const accountUrl = (did: string): string => `/admin/account?${new URLSearchParams({ did }).toString()}`
 
+const linkTo = ({ did, handle }: { did: string; handle: string | null }): Html =>
+  html`<a href="${accountUrl(did)}">${handle ?? did}</a>`
+
 export async function accountsPage(desk: Desk): Promise<Response> {
   const { searchParams } = desk.call.url
   const text = (searchParams.get('q') ?? '').trim().replace(/^@/, '').slice(0, MAX_SEARCH_CHARS)
@@ -70,7 +73,7 @@ export async function accountsPage(desk: Desk): Promise<Response> {
   <p class="quiet">${texts.flaggedFirst({ count: flaggedTotal })}</p>
   ${listOf(
     accounts.map(({ did, handle, createdAt, status: state, totalBytes, flags }) =>
-      noteRow(html`<a href="${accountUrl(did)}">${handle ?? did}</a>`, [
+      noteRow(linkTo({ did, handle }), [
         html`<code>${did}</code>`,
         texts.listed({
           state: wordFor(accountStates, state),
@@ -100,6 +103,8 @@ interface Found {
   escrow: string
   invitesDisabled: boolean
   flags: { val: string; labelerDid: string; cts: string }[]
+  madeBy: string | null
+  children: { did: string; handle: string | null; status: string }[]
 }
 interface Usage {
   recordsCount: number
@@ -181,6 +186,13 @@ function factsPart(desk: Desk, account: Found, usage: Usage, limits: Quota['quot
           }),
     ],
     [texts.recoveryShare, wordFor(escrowStates, account.escrow)],
+    [texts.madeBy, account.madeBy && linkTo({ did: account.madeBy, handle: null })],
+    [
+      texts.children,
+      account.children.length === 0
+        ? null
+        : html`${account.children.map((child, i) => html`${i > 0 && ', '}${linkTo(child)} (${wordFor(accountStates, child.status)})`)}`,
+    ],
     [
       texts.flags,
       account.flags.length === 0

@@ -14,6 +14,8 @@ export const peopleGerman = {
   handle: 'Handle',
   none: 'keine Angabe',
   furtherHandles: 'Weitere Handles',
+  madeBy: 'Angelegt von',
+  children: 'Für Programme angelegt',
   email: 'E-Mail-Adresse',
   notConfirmed: '{email} (nicht bestätigt)',
   statusRef: '{state} ({reference})',

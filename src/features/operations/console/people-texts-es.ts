@@ -15,6 +15,8 @@ export const peopleSpanish = {
   handle: 'Nombre de usuario',
   none: 'ninguno',
   furtherHandles: 'Otros nombres de usuario',
+  madeBy: 'Creada por',
+  children: 'Creadas para programas',
   email: 'Dirección de correo',
   notConfirmed: '{email} (sin confirmar)',
   statusRef: '{state} ({reference})',

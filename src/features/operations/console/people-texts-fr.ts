@@ -15,6 +15,8 @@ export const peopleFrench = {
   handle: 'Pseudo',
   none: 'aucun',
   furtherHandles: 'Autres pseudos',
+  madeBy: 'Créé par',
+  children: 'Créés pour des programmes',
   email: 'Adresse e-mail',
   notConfirmed: '{email} (non confirmée)',
   statusRef: '{state} ({reference})',

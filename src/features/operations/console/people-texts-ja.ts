@@ -11,6 +11,8 @@ export const peopleJapanese = {
   handle: 'ハンドル',
   none: 'なし',
   furtherHandles: '追加のハンドル',
+  madeBy: '作成元',
+  children: 'プログラム用に作成',
   email: 'メールアドレス',
   notConfirmed: '{email}（未確認）',
   statusRef: '{state}（{reference}）',

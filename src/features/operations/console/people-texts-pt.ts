@@ -15,6 +15,8 @@ export const peopleBrazilian = {
   handle: 'Nome de usuário',
   none: 'nenhum',
   furtherHandles: 'Outros nomes de usuário',
+  madeBy: 'Criada por',
+  children: 'Criadas para programas',
   email: 'Endereço de e-mail',
   notConfirmed: '{email} (não confirmado)',
   statusRef: '{state} ({reference})',

@@ -18,6 +18,8 @@ export const peopleTexts = textTable(
     handle: 'Handle',
     none: 'none',
     furtherHandles: 'Further handles',
+    madeBy: 'Made by',
+    children: 'Made for programs',
     email: 'Email address',
     notConfirmed: '{email} (not confirmed)',
     statusRef: '{state} ({reference})',
