@@ -245,6 +245,34 @@ test('a registration that the relay never answers holds up no other', async () =
   expect((await handlesIn(pds))[ann.account.did]).toBe(relay.handleOf(ann.token)!)
 })
 
+test('a push to a device that the relay does not register holds up no other', async () => {
+  await using relay = await PushRelay.start({ codes: null })
+  await using pds = await startWith(relay)
+  const ben = await phoneOf(pds, 'ben')
+  const phone = async (name: string) => new Phone(pds, await createAccount(pds, name))
+  const [silent, refused, throttled] = [await phone('silent'), await phone('refused'), await phone('throttled')]
+  relay.swallows = ({ apnsToken }) => apnsToken === silent.token
+  relay.takesTopic = (topic) => topic !== 'org.example.other'
+  const { promise, resolve } = Promise.withResolvers<void>()
+  relay.held = promise
+  const before = relay.requests.length
+  await tell(pds, ben)
+  await until(() => relay.requests.length > before)
+  // Their pushes come before their registrations are tried.
+  await silent.register()
+  await refused.register({ apnsTopic: 'org.example.other' })
+  for (const each of [silent, refused, ben]) expect(await tell(pds, each)).toBe(1)
+  resolve()
+  await pds.runSteps()
+  expect(relay.sent.map(({ token }) => token)).toEqual([ben.token, ben.token])
+
+  relay.lies.push({ type: 'throttled' })
+  await throttled.register()
+  for (const each of [throttled, ben]) expect(await tell(pds, each)).toBe(1)
+  await pds.runSteps()
+  expect(relay.sent).toHaveLength(3)
+})
+
 test('pushes keep to the budget of the relay, and none is lost to it', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using pds = await startWith(relay)

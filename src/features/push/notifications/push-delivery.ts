@@ -88,12 +88,18 @@ export async function deliver(
 export type DeliveryWatch = (step: Parameters<Watch>[0] | 'register' | 'sealed', detail: string) => void
 
 /**
- * Register a handle first if the device has none yet, so that a new device gets the push. Returns null if it has
- * none.
+ * Register a handle first if the device has none yet, so that a new device gets the push. Returns null if it gets none
+ * now: pushes to others must not wait for what the relay does not grant to this one.
  */
 async function awaitedHandle(ctx: Context, relay: Relay, registration: PushRegistration): Promise<string | null> {
-  if (relay.pacing.registrations.waitMillis(ctx.clock.monotonic()) > 0) return null
-  return (await isHandleOrdered(ctx.db, registration.token)) ? obtainHandle(ctx, relay, registration) : null
+  const isThrottled = () => relay.pacing.registrations.waitMillis(ctx.clock.monotonic()) > 0
+  if (isThrottled() || !(await isHandleOrdered(ctx.db, registration.token))) return null
+  try {
+    return await obtainHandle(ctx, relay, registration)
+  } catch (error) {
+    if (error instanceof RelayRefused || error instanceof RelayUnanswered || isThrottled()) return null
+    throw error
+  }
 }
 
 const noContent: SealedPush = { kid: 0, enc: '', ct: '' }
