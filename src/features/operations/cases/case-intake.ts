@@ -7,6 +7,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
+import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { appealAgainst } from './case-appeals.ts'
 import {
   countFurtherReport,
@@ -111,7 +112,8 @@ async function fileReportOf(
     const appealed = await appealAgainst(ctx, tx, await findAppealable(tx, subject), reason)
     if (appealed !== null) return { seq: appealed, at: ctx.clock.now() }
   }
-  if (credential === 'takendown') throw takendown()
+  // The account of a session from before may be taken down by now. A reporter of another server has none here.
+  if (credential === 'takendown' || (await accountStatus(tx, did)) === 'takendown') throw takendown()
   if ((await countReportsBy(tx, did, ctx.clock.now() - DAY_MILLIS)) >= MAX_REPORTS_BY_ACCOUNT) throw tooMany()
   return fileReport(ctx, tx, subject, { source: 'report', by: did, reason: reasonType, text: reason })
 }
