@@ -215,6 +215,10 @@ const hostile: Record<string, [() => Promise<Uint8Array>, RegExp]> = {
       ),
     /the content of preferences\.json does not match the manifest/,
   ],
+  'has lost its repository': [
+    () => changed((files) => files.filter(([name]) => name !== 'repo.car')),
+    /repo\.car is missing, which its manifest lists/,
+  ],
   'has a repository that is none': [
     () =>
       changed((files) => files.map(([name, content]) => [name, name === 'repo.car' ? content.subarray(9) : content])),
@@ -257,6 +261,30 @@ test.each(Object.keys(hostile))('an archive that %s is refused, and changes noth
   const [make, message] = hostile[what]!
   const { status, body } = await restore(alice.accessJwt, await make())
   expect({ status, message: body.error?.message }).toEqual({ status: 400, message: expect.stringMatching(message) })
+  expect(await seen(pds, alice)).toEqual(before)
+})
+
+test('preferences that no app may have are found before anything is replaced', async () => {
+  const content = Buffer.from('{"preferences":[{"$type":"com.example.settings"}]}')
+  const sha256 = new Bun.CryptoHasher('sha256').update(content).digest('hex')
+  const changedFiles = await changed((files) =>
+    files.map(([name, before]) => {
+      if (name === 'preferences.json') return [name, content]
+      if (name !== 'manifest.json') return [name, before]
+      const manifest = JSON.parse(before.toString())
+      manifest.files.find((file: { name: string }) => file.name === 'preferences.json').sha256 = sha256
+      return [name, Buffer.from(JSON.stringify(manifest))]
+    }),
+  )
+  const record = { $type: 'com.example.note', text: 'since the export' }
+  await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: 'com.example.note', record },
+  })
+  const before = await seen(pds, alice)
+  expect(await restore(alice.accessJwt, changedFiles)).toMatchObject({
+    status: 400,
+    body: { error: { message: 'Some preferences are not in the app.bsky namespace' } },
+  })
   expect(await seen(pds, alice)).toEqual(before)
 })
 

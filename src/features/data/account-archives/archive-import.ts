@@ -20,7 +20,7 @@ import { putPreferences, type Preference } from '../../../protocol/preference-ru
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { knownBlobs } from '../blobs/blobs.ts'
-import { findPreferences, storePreferences } from '../preferences/preferences.ts'
+import { storePreferences } from '../preferences/preferences.ts'
 import { importRepo } from '../sync/sync.ts'
 import { AccountArchive, requireArchiveOf, type ArchivedBlob } from './archive-reading.ts'
 
@@ -97,7 +97,10 @@ async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Rest
   requireArchiveOf(archive, did)
   // Packed, they may take a thousandth of that.
   await requireRoom(dataDir, archive.blobBytes)
-  const preferences = await archive.preferences()
+  const given = await archive.preferences()
+  const outcome = putPreferences([], given, { personalDetails: true })
+  if (!outcome.ok) throw invalidRequest(outcome.message)
+  const preferences = outcome.stored
   const restored: Restored = { did, blobs: { stored: 0, present: 0 }, hasRepo: false, preferences: preferences.length }
   for await (const blob of archive.blobs()) {
     const isNew = await restoreBlob(exchange, did, blob)
@@ -140,8 +143,6 @@ async function restorePreferences(
   await ctx.db.transactionOn(accountLock(did), async (tx) => {
     refuseTakendown(await accountStatus(tx, did))
     await revalidate(tx)
-    const outcome = putPreferences(await findPreferences(tx, did), preferences, { personalDetails: true })
-    if (!outcome.ok) throw invalidRequest(outcome.message)
-    await storePreferences(tx, did, outcome.stored)
+    await storePreferences(tx, did, preferences)
   })
 }

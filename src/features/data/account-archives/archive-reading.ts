@@ -67,12 +67,14 @@ export class AccountArchive {
 
   /**
    * Refuses with `InvalidRequest` what is no archive of an account, or has a file twice, too large, encrypted, or with
-   * a name that leads out of its folder.
+   * a name that leads out of its folder, or lacks one that its manifest lists.
    */
   static async open(source: ArchiveBytes, bounds: ArchiveBounds): Promise<AccountArchive> {
     const zip = await opened(source)
     const { entries, blobBytes } = await entriesOf(zip, bounds)
     const manifest = manifestOf(await jsonIn(zip, entries.get(archiveNames.manifest)))
+    for (const name of [archiveNames.repo, archiveNames.preferences])
+      if (manifest.digests.has(name) && !entries.has(name)) throw fault(`${name} is missing, which its manifest lists`)
     return new AccountArchive(manifest.did, source, manifest, entries, blobBytes, zip)
   }
 
