@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { adminCommand } from '../admin-command.ts'
 import { bytes } from '../report.ts'
-import { saveArchive } from './archive-file.ts'
+import { requireNoFile, saveArchive } from './archive-file.ts'
 import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
 
 export const accountExportCommand = adminCommand({
@@ -17,6 +17,7 @@ what it has is private: the audit log records who exported an account.`,
   async run({ server, positionals: [name = '', file] }) {
     const account = await findAccount(server, name)
     const path = resolve(file ?? `${account.handle ?? account.did.replaceAll(':', '-')}.zip`)
+    requireNoFile(path)
     const size = await saveArchive(
       server.download(`/v1/admin/accounts/${encodeURIComponent(account.did)}/archive`),
       path,

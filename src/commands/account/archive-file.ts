@@ -13,7 +13,6 @@ const END_SIGNATURE = Buffer.from([0x50, 0x4b, 0x05, 0x06])
  * placed in a shared folder.
  */
 export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: string): Promise<number> {
-  if (existsSync(path)) throw exists(path)
   const part = `${path}.${crypto.randomUUID()}.part`
   const file = await open(part, 'wx', 0o600)
   let size = 0
@@ -36,6 +35,11 @@ export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: stri
     await rm(part, { force: true })
   }
   return size
+}
+
+/** Throws OperatorError if there is a file. Call it before the archive is asked for. */
+export function requireNoFile(path: string): void {
+  if (existsSync(path)) throw exists(path)
 }
 
 const exists = (path: string) => new OperatorError(`${path} already exists`)

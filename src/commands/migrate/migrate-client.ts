@@ -59,10 +59,11 @@ export class NewServer {
 
   /** Download the archive of the account, to a file that does not exist yet. */
   async download(path: string): Promise<void> {
-    const [{ safeRoute }, { saveArchive }] = await Promise.all([
+    const [{ safeRoute }, { requireNoFile, saveArchive }] = await Promise.all([
       import('../../base/server-request.ts'),
       import('../account/archive-file.ts'),
     ])
+    requireNoFile(resolve(path))
     const url = new URL('/v1/account/archive', this.url)
     const response = await fetch(url, {
       ...safeRoute(url.protocol),

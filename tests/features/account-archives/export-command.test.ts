@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
+import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
 import { runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -39,11 +40,17 @@ test('it writes a private file with the archive of the account', async () => {
   expect(JSON.parse(files.get('manifest.json')!.toString())).toMatchObject({ did: alice.did, service: pds.url })
 })
 
-test('it does not replace a file, and leaves nothing behind when it fails', async () => {
+const exports = async () =>
+  (await request(`${pds.url}/v1/admin/audit?action=account_exported`, { headers: bearer(ADMIN_TOKEN) })).body.events
+
+test('it does not replace a file, asks for nothing then, and leaves nothing behind when it fails', async () => {
   const path = join(folder, 'taken.zip')
+  const before = await exports()
+  expect(before.length).toBeGreaterThan(0)
   writeFileSync(path, 'mine')
   expect(await run('alice', path)).toMatchObject({ code: 1, err: `holdfast account export: ${path} already exists\n` })
   expect(readFileSync(path, 'utf8')).toBe('mine')
+  expect(await exports()).toEqual(before)
   expect(readdirSync(folder).filter((name) => name.startsWith('taken.zip'))).toEqual(['taken.zip'])
   expect(await run('nobody', join(folder, 'nobody.zip'))).toMatchObject({ code: 1 })
   expect(existsSync(join(folder, 'nobody.zip'))).toBe(false)

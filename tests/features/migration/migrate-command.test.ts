@@ -169,6 +169,7 @@ test('the old server is prepared for a move, and left after it', async () => {
   expect(before).toMatchObject({ code: 1, err: '' })
   expect(JSON.parse(before.out)).toMatchObject({ isHere: true, isActive: true, hasOwnKey: false, deleteAfter: null })
   expect(statSync(backup).mode & 0o777).toBe(0o600)
+  expect(await out('--backup', backup)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
   expect(await lastCode(old, from.email)).not.toBe('')
   expect(await out('--leave')).toMatchObject({ code: 1, out: '' })
 
