@@ -52,7 +52,12 @@ let names = 0
 async function someone(input: object = {}): Promise<{ name: string; from: TestAccount; cid: string }> {
   const name = `mover${names++}`
   const from = await createAccount(old, name, { ...input })
-  const picture = new Uint8Array(2000).fill(names)
+  return { name, from, cid: await addPicture(from, names) }
+}
+
+/** Returns the CID of the picture. */
+async function addPicture(from: TestAccount, content: number): Promise<string> {
+  const picture = new Uint8Array(2000).fill(content)
   const uploaded = await from.call('com.atproto.repo.uploadBlob', {
     method: 'POST',
     body: picture,
@@ -67,7 +72,7 @@ async function someone(input: object = {}): Promise<{ name: string; from: TestAc
     },
   })
   expect(written.status).toBe(200)
-  return { name, from, cid: blob.ref.$link }
+  return blob.ref.$link
 }
 
 /** Let the server try until it gives up or waits. */
@@ -452,6 +457,36 @@ describe('the identity', () => {
     expect(await request(`${pds.url}/v1/move-in`, { method: 'DELETE', headers })).toMatchObject({ status: 409 })
     expect(await pds.count('account', { did: from.did })).toBe(1)
   })
+})
+
+test('blobs that fail slowly do not keep an agreed change of the identity from being submitted', async () => {
+  const { from, name } = await someone()
+  for (const content of [101, 102, 103]) await addPicture(from, content)
+  host.lie = on('com.atproto.sync.getBlob', () => {
+    clock.advance({ secs: 20 })
+    return Response.json({ error: 'BlobNotFound' }, { status: 400 })
+  })
+  const moving = await begin(pds, from, `${name}-here`)
+  await patiently()
+  expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature', blobs: { lost: 4 } })
+  await addPicture(from, 104)
+  await giveMailedCode(pds, moving, old, from.email)
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', blobs: { expected: 5, stored: 0, lost: 5 } })
+})
+
+test('what is written at the old server while the directory is out of order comes along', async () => {
+  const { from, name } = await someone()
+  const moving = await begin(pds, from, `${name}-here`)
+  await patiently()
+  line.fate = ({ method }) => (method === 'POST' ? 503 : 'answered')
+  expect((await giveCode(pds, moving, await lastCode(old, from.email))).status).toBe(200)
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'submission', records: 1 })
+  await addPicture(from, 105)
+  line.fate = () => 'answered'
+  clock.advance({ secs: 3600 })
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', records: 2, blobs: { stored: 2, lost: 0 } })
 })
 
 describe('an old server that is gone', () => {

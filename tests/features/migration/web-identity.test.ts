@@ -64,3 +64,27 @@ test('a did:web is asked to publish the key and the address of this server, and 
   const arrived = await xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: from.did, ...late })}`)
   expect(arrived.body.cid).toBe(written.body.cid)
 })
+
+test('what the holder has written here since they activated the account themselves stays', async () => {
+  const from = await arrive({ pds: old, web, dns }, 'bea.web.test')
+  const moving = await begin(pds, from, 'bea', { handle: 'bea.new.test' })
+  await pds.runSteps()
+  const { document } = await moveOf(pds, moving)
+  web.publishDidDocument(from.host, {
+    ...from.document,
+    alsoKnownAs: ['at://bea.new.test'],
+    verificationMethod: [method(from.did, 'atproto', document.signingKey)],
+    service: [{ ...from.document.service[0]!, serviceEndpoint: document.serviceEndpoint }],
+  })
+  expect((await moving.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
+  const own = { collection: 'com.example.note', rkey: 'own' }
+  const written = await moving.call('com.atproto.repo.createRecord', {
+    json: { repo: from.did, ...own, record: { note: 'written here' } },
+  })
+  expect(written.status).toBe(200)
+  expect((await answer(pds, moving, { retry: true })).status).toBe(200)
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', fault: null })
+  const kept = await xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: from.did, ...own })}`)
+  expect(kept.body.cid).toBe(written.body.cid)
+})

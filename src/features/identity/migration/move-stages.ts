@@ -38,16 +38,16 @@ const MAX_PROOF_BYTES = 4 * 1024 * 1024
 const MAX_LATE_BLOBS = 1000
 /** Tries of an archive, or of one blob, that arrives damaged or not at all. */
 const MAX_TRIES = 3
-/** How long the old server may be away before its account is left to the holder. */
-const FAREWELL_MILLIS = DAY_MILLIS
+/** How long the old server may hold up a stage that the holder cannot end. */
+const PATIENCE_MILLIS = DAY_MILLIS
 
 export interface Job {
   ctx: Context
   move: Move
   /** Null if the old server is gone. */
   host: OldHost | null
-  /** Throws `StepPostponed` once the turn of this job is over. */
-  pause(): void
+  /** Whether the turn of this job is over. */
+  isOver(): boolean
 }
 
 /** Returns what changes in the state of the move. */
@@ -106,12 +106,12 @@ async function* bodyOf(response: Response): AsyncGenerator<Uint8Array> {
   for await (const chunk of response.body ?? []) yield chunk
 }
 
-async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveState>> {
+async function takeBlobs({ ctx, move, host, isOver }: Job): Promise<Partial<MoveState>> {
   const { did } = move
   for await (const missing of blobReferences.allMissing(ctx.db, did, move.blobsAfter)) {
     for (const { cid } of missing) {
       if (host === null) return withoutMissing(ctx, did)
-      pause()
+      if (isOver()) yieldTurn()
       try {
         await fetchBlob(ctx, did, cid, host)
       } catch (error) {
@@ -120,8 +120,8 @@ async function takeBlobs({ ctx, move, host, pause }: Job): Promise<Partial<MoveS
         if (error instanceof Refusal && error.name === 'PayloadTooLarge')
           return { halted: 'decision', fault: `${error.message}. Ask the operator of this server for more.` }
         if (!isDamaged(error)) throw error
-        const isOver = error instanceof OldHostRefusal || move.tries + 1 >= MAX_TRIES
-        if (!isOver) throw error
+        const isFinal = error instanceof OldHostRefusal || move.tries + 1 >= MAX_TRIES
+        if (!isFinal) throw error
         return lost(move, cid)
       }
     }
@@ -208,7 +208,9 @@ export async function mailCode(host: OldHost): Promise<string | null> {
 async function catchUp(job: Job): Promise<Partial<MoveState>> {
   const { ctx, move, host } = job
   const { did, blobsLost } = move
-  if (host?.hasSession !== true) return {}
+  if (host?.hasSession !== true || !hasPatience(job)) return {}
+  // The holder has activated it without the move, and may have written to it since.
+  if ((await accountStatus(ctx.db, did)) === 'active') return {}
   try {
     if (!(await hasSameTree(ctx, did, host))) await fetchRepository(ctx, did, host)
     const { expected, imported } = await blobCounts.exact(ctx, did)
@@ -219,6 +221,9 @@ async function catchUp(job: Job): Promise<Partial<MoveState>> {
     return {}
   }
 }
+
+/** A time that is further ahead was written before the clock was set back. */
+const hasPatience = ({ ctx, move }: Job): boolean => Math.abs(ctx.clock.now() - move.changedAt) < PATIENCE_MILLIS
 
 /** Whether the old server has the records that are here. Returns false if it does not say. */
 async function hasSameTree(ctx: Context, did: Did, host: OldHost): Promise<boolean> {
@@ -239,15 +244,19 @@ async function hasSameTree(ctx: Context, did: Did, host: OldHost): Promise<boole
 }
 
 /** Fetch blobs that are missing, those that were given up among them. Returns how many still are. */
-async function fetchLateBlobs({ ctx, move: { did }, pause }: Job, host: OldHost): Promise<number> {
-  let tries = 0
+async function fetchLateBlobs({ ctx, move: { did }, isOver }: Job, host: OldHost): Promise<number> {
+  let [tries, fetched] = [0, 0]
   for await (const missing of blobReferences.allMissing(ctx.db, did))
     for (const { cid } of missing) {
-      if (++tries > MAX_LATE_BLOBS) break
-      pause()
-      await fetchBlob(ctx, did, cid, host).catch((error: unknown) => {
+      // Another turn begins with the blobs that failed in this one, and would come no further.
+      if (isOver() && (tries === 0 || fetched > 0)) yieldTurn()
+      if (isOver() || ++tries > MAX_LATE_BLOBS) break
+      try {
+        await fetchBlob(ctx, did, cid, host)
+        fetched++
+      } catch (error) {
         if (!isDamaged(error)) throw error
-      })
+      }
     }
   const { expected, imported } = await blobCounts.exact(ctx, did)
   return Math.max(0, expected - imported)
@@ -256,7 +265,8 @@ async function fetchLateBlobs({ ctx, move: { did }, pause }: Job, host: OldHost)
 async function submit(job: Job): Promise<Partial<MoveState>> {
   const { ctx, move } = job
   const { did, unansweredAt } = move
-  const late = unansweredAt === null ? await catchUp(job) : {}
+  // Before each try: the directory may be out of order for long, and the holder writes at the old server meanwhile.
+  const late = await catchUp(job)
   const operation = JSON.parse(move.operation!) as LogOperation
   const sentAt = ctx.clock.now()
   // Before it is sent: the process may end before the answer comes.
@@ -301,8 +311,9 @@ async function activate(job: Job): Promise<Partial<MoveState>> {
   return { stage: 'farewell', ...late }
 }
 
-async function sayFarewell({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
-  const { did, changedAt } = move
+async function sayFarewell(job: Job): Promise<Partial<MoveState>> {
+  const { ctx, move, host } = job
+  const { did } = move
   const left = 'The account at the old server is still active: sign in there, and deactivate it yourself.'
   let fault: string | null = null
   if (host?.hasSession === true)
@@ -311,8 +322,7 @@ async function sayFarewell({ ctx, move, host }: Job): Promise<Partial<MoveState>
       await host.endSession()
     } catch (error) {
       const isAway = error instanceof OldHostAway
-      // A time that is further ahead was written before the clock was set back.
-      if (isAway && Math.abs(ctx.clock.now() - changedAt) < FAREWELL_MILLIS) throw error
+      if (isAway && hasPatience(job)) throw error
       if (!isAway && !(error instanceof OldHostRefusal) && !(error instanceof OldSessionEnded)) throw error
       fault = left
     }

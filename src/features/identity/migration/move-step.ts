@@ -34,10 +34,8 @@ export const moveStep: StepKind<Record<string, never>> = {
   maxWaitSecs: 10 * MINUTE_SECS,
   async take(ctx, { did }) {
     const endsAt = ctx.clock.monotonic() + TURN_MILLIS
-    const pause = () => {
-      if (ctx.clock.monotonic() > endsAt) yieldTurn()
-    }
-    while (did !== null && (await performNext(ctx, did, pause))) pause()
+    const isOver = () => ctx.clock.monotonic() > endsAt
+    while (did !== null && (await performNext(ctx, did, isOver))) if (isOver()) yieldTurn()
   },
 }
 
@@ -49,7 +47,7 @@ export const addMoveStep = ({ steps }: Context, tx: Tx, did: Did): Promise<void>
 export const isWaiting = ({ stage, halted }: Move): boolean => halted !== null || !Object.hasOwn(performers, stage)
 
 /** Returns false if there is nothing to perform. */
-async function performNext(ctx: Context, did: Did, pause: () => void): Promise<boolean> {
+async function performNext(ctx: Context, did: Did, isOver: () => boolean): Promise<boolean> {
   const move = await findMove(ctx.db, did)
   if (move === null || isWaiting(move)) return false
   // Its identity would name a server that shows nothing of it, while the old one would have served it on.
@@ -57,7 +55,7 @@ async function performNext(ctx: Context, did: Did, pause: () => void): Promise<b
     throw new StepPostponed('the account is taken down', TAKEN_DOWN_WAIT_MILLIS)
   const perform = performers[move.stage as keyof typeof performers]
   try {
-    const changes = await perform({ ctx, move, host: oldHostOf(ctx, move), pause })
+    const changes = await perform({ ctx, move, host: oldHostOf(ctx, move), isOver })
     await store(ctx, move, { ...move, tries: 0, fault: null, ...changes })
   } catch (error) {
     if (error instanceof StepPostponed) throw error
