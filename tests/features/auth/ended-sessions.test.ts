@@ -408,8 +408,12 @@ describe('a request that is running when the session ends', () => {
     },
   )
 
-  test('an answer of another service is not passed on', async () => {
+  test.each([
+    ['its session ends', endings['credentials that the operator revokes']!, 'ExpiredToken'],
+    ['its account is taken down', ({ did }: TestAccount) => setTakedown(pds, did, true), 'AccountTakedown'],
+  ] as const)('an answer of another service is not passed on if %s', async (_, end, error) => {
     const account = await newcomer()
+    appview.received.length = 0
     const { promise, resolve } = Promise.withResolvers<void>()
     appview.answer('app.bsky.graph.getFollows', async () => {
       await promise
@@ -417,9 +421,9 @@ describe('a request that is running when the session ends', () => {
     })
     const answer = account.call('app.bsky.graph.getFollows?actor=alice.test')
     for (let i = 0; i < 1000 && appview.received.length === 0; i++) await passGuards(account)
-    await endings['credentials that the operator revokes']!(account)
+    await end(account)
     pds.clock.advance({ secs: 1 })
     resolve()
-    expect(await answer).toMatchObject(ended)
+    expect((await answer).body.error).toBe(error)
   })
 })

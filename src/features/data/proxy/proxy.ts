@@ -105,7 +105,8 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   const { label, url, outbound, toldName } = located.upstream
   if (toldName !== null) headers['atproto-proxy'] = toldName
   await recordCall(call, forwarding)
-  const revalidate = forwarding.caller && revalidator(call, forwarding.caller)
+  const { caller, appeals = false } = forwarding
+  const revalidate = caller && revalidator(call, caller, { appeals })
   const body = revalidatedBody(outgoingBody(call, forwarding, headers), revalidate)
   const send = () =>
     outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {

@@ -1,11 +1,13 @@
 /**
- * Ends what is forwarded for a caller who has signed out, or for an agent or a delegate that may no longer act. A
- * forwarded request may take most of a minute. Agents and delegates are revalidated for every piece that passes, so
- * that nothing passes after they were ended; a session once a second, so that most requests cost no look-up at all.
+ * Ends what is forwarded for a caller who has signed out or was taken down, or for an agent or a delegate that may no
+ * longer act. A forwarded request may take most of a minute. Agents and delegates are revalidated for every piece that
+ * passes, so that nothing passes after they were ended; a session once a second, so that most requests cost no look-up
+ * at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { discardBody } from '../../../platform/network/outbound.ts'
-import { isRecorded, type AccessCaller } from '../../access/callers/callers.ts'
+import { revalidateWithAccount } from '../../access/auth/auth.ts'
+import { isRecorded, revalidationOf, type AccessCaller } from '../../access/callers/callers.ts'
 
 /** How long a session that was revalidated counts as valid. */
 const VALID_MILLIS = 1000
@@ -13,10 +15,14 @@ const VALID_MILLIS = 1000
 /** Throws a `Refusal` if the caller may no longer act. */
 type RevalidateHere = () => Promise<void>
 
-/** Returns how to revalidate a caller that was looked up just now. */
-export function revalidator(call: Exchange, caller: AccessCaller): RevalidateHere {
+/** Returns how to revalidate a caller that was looked up just now. `appeals`: also one whose account is taken down. */
+export function revalidator(call: Exchange, caller: AccessCaller, { appeals }: { appeals: boolean }): RevalidateHere {
   const { ctx } = call
-  const revalidate = () => call.revalidate(ctx.db)
+  const revalidation = revalidationOf(ctx, caller)
+  const revalidate = () =>
+    revalidation === null
+      ? call.revalidate(ctx.db)
+      : revalidateWithAccount(ctx.db, revalidation, { refusesTakendown: !appeals })
   if (isRecorded(caller)) return revalidate
   let validAt = ctx.clock.monotonic()
   return async () => {
