@@ -1,5 +1,6 @@
 /** The signals on which a command ends in order. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
+import { exitCodes } from './command.ts'
 
 const HANGUP_BIT = 1n
 
@@ -12,6 +13,20 @@ export const stopSignals = (): NodeJS.Signals[] => [
   'SIGINT',
   ...(isHangupIgnored() ? [] : ['SIGHUP' as const]),
 ]
+
+/**
+ * Delete a file or a folder that holds what is private, and that nothing else would delete, if the command is stopped.
+ * Returns what ends that.
+ */
+export function deleteIfInterrupted(path: string): () => void {
+  const end = () => {
+    rmSync(path, { recursive: true, force: true })
+    process.exit(exitCodes.interrupted)
+  }
+  const signals = stopSignals()
+  for (const signal of signals) process.on(signal, end)
+  return () => signals.forEach((signal) => process.off(signal, end))
+}
 
 /** Only Linux says what a process ignores. Elsewhere: `nohup` leaves no process a terminal to write to. */
 function isHangupIgnored(): boolean {

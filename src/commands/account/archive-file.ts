@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { link, open, rm } from 'node:fs/promises'
 import { OperatorError } from '../../base/operator-error.ts'
+import { deleteIfInterrupted } from '../stop-signals.ts'
 
 /** The record that ends a ZIP archive has these bytes, and begins with this signature. */
 const END_BYTES = 22
@@ -14,6 +15,22 @@ const END_SIGNATURE = Buffer.from([0x50, 0x4b, 0x05, 0x06])
  */
 export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: string): Promise<number> {
   const part = `${path}.${crypto.randomUUID()}.part`
+  const keep = deleteIfInterrupted(part)
+  try {
+    return await saved(archive, { part, path })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw exists(path)
+    throw error
+  } finally {
+    await rm(part, { force: true })
+    keep()
+  }
+}
+
+async function saved(
+  archive: AsyncIterable<Uint8Array>,
+  { part, path }: { part: string; path: string },
+): Promise<number> {
   const file = await open(part, 'wx', 0o600)
   let size = 0
   try {
@@ -27,12 +44,8 @@ export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: stri
       throw new OperatorError('the server stopped in the middle of the archive: see its log, and try again')
     await file.sync()
     await link(part, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw exists(path)
-    throw error
   } finally {
     await file.close()
-    await rm(part, { force: true })
   }
   return size
 }

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +30,7 @@ import { bytes, facts, table, tellResult } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
 import { commandLog, configured, jsonOption } from '../configuration.ts'
 import { describeFailure } from '../failure-words.ts'
-import { stopSignals } from '../stop-signals.ts'
+import { deleteIfInterrupted } from '../stop-signals.ts'
 
 type Given = Invocation & { config: Config }
 
@@ -257,17 +256,6 @@ const tellRestored = (invocation: Given, { name: snapshot, missingBlobs }: Named
   const verified = `${repos} repositories and ${blobs - missingBlobs.length} blobs verified${missing}`
   const text = `${snapshot}: ${verified}, ${accounts} accounts announced again, event log continues at ${seq}`
   tellResult(invocation, { snapshot, repos, blobs, accounts, seq, missingBlobs }, text)
-}
-
-/** The folder holds everything that the backup does, decrypted. */
-function deleteIfInterrupted(folder: string): () => void {
-  const end = () => {
-    rmSync(folder, { recursive: true, force: true })
-    process.exit(exitCodes.interrupted)
-  }
-  const signals = stopSignals()
-  for (const signal of signals) process.on(signal, end)
-  return () => signals.forEach((signal) => process.off(signal, end))
 }
 
 function rehearsalText(report: Rehearsal): string {

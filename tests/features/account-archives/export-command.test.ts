@@ -15,8 +15,10 @@ import { afterAll, expect, test } from 'bun:test'
 import { createAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN } from '../../support/servers/pds.ts'
-import { runProgram } from '../../support/servers/program.ts'
+import { PROGRAM, runProgram } from '../../support/servers/program.ts'
+import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { setUp } from '../../support/set-up.ts'
+import { until } from '../../support/until.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn } from '../../support/zip-reading.ts'
 
@@ -72,6 +74,23 @@ test('of two exports to one file at once, one writes it, and it is whole', async
   const files = await archiveIn(readFileSync(path)).contents()
   expect(JSON.parse(files.get('manifest.json')!.toString())).toMatchObject({ did: alice.did })
   expect(readdirSync(folder).filter((name) => name.startsWith('contested.zip'))).toEqual(['contested.zip'])
+})
+
+test('an export that is interrupted leaves nothing', async () => {
+  await using host = startLyingHost()
+  host.to = pds.url
+  const start = (controller: ReadableStreamDefaultController<Uint8Array>) => controller.enqueue(new Uint8Array(1000))
+  host.lie = (path) => (path.endsWith('/archive') ? new Response(new ReadableStream({ start })) : null)
+  const own = mkdtempSync(join(folder, 'interrupted-'))
+  const words = ['account', 'export', 'alice', join(own, 'alice.zip'), '--url', host.url]
+  const program = Bun.spawn([...PROGRAM, ...words], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: own, SERVICE_ADMIN_TOKEN: ADMIN_TOKEN },
+    cwd: own,
+  })
+  await until(() => readdirSync(own).some((name) => name.endsWith('.part')))
+  program.kill('SIGINT')
+  expect(await program.exited).toBe(130)
+  expect(readdirSync(own)).toEqual([])
 })
 
 test('what it wrote is accepted by the import, which says what it restored', async () => {
