@@ -199,6 +199,20 @@ test('codes that are unknown, expired, cancelled or used up are refused alike', 
   expect(messages.size).toBe(1)
 })
 
+test('a transfer is not completed while its account is taken down, and is once that is lifted', async () => {
+  const carol = await createAccount(pds, 'carol')
+  const { transferId, deviceToken } = await accepted(await walletSession(pds, carol.did))
+  const setTakedown = (applied: boolean) =>
+    request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+      json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: carol.did }, takedown: { applied } },
+      headers: basic('admin', ADMIN_TOKEN),
+    })
+  await setTakedown(true)
+  expect((await complete(transferId, deviceToken)).status).toBe(401)
+  await setTakedown(false)
+  expect(await complete(transferId, deviceToken)).toMatchObject({ status: 200, body: { status: 'complete' } })
+})
+
 test('what is missing, misspelt or of another kind is told apart', async () => {
   const { transferCode, transferId } = await begun()
   const bodies: [object, number][] = [

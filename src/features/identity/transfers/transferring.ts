@@ -99,7 +99,7 @@ export type Completion = 'complete' | 'pending' | 'ended' | 'stranger'
 
 /**
  * Complete a transfer that was accepted: end every session of the account, and revoke the tokens of all its devices but
- * the one that accepted. That device may repeat the request.
+ * the one that accepted. That device may repeat the request. Throws `AccountTakedown`.
  */
 export function completeTransfer(by: Exchange, party: TransferParty, id: string): Promise<Completion> {
   const { ctx } = by
@@ -113,6 +113,7 @@ export function completeTransfer(by: Exchange, party: TransferParty, id: string)
     if (status === 'pending') return 'pending'
     if (status === 'complete') return isDevice ? 'complete' : 'stranger'
     if (status !== 'accepted' || deviceId === null) return isDevice ? 'stranger' : 'ended'
+    refuseTakendown(await accountStatus(tx, did))
     const now = ctx.clock.now()
     await updateEnded(tx, id, 'complete', now)
     await endAccess(ctx, tx, did, 'transferred')
