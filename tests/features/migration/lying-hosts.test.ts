@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { answer, begin, giveCode, giveMailedCode, moveOf, plan } from '../../support/clients/mover.ts'
-import { lastOperation } from '../../support/clients/rotating.ts'
+import { lastOperation, publish } from '../../support/clients/rotating.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
 import type { Fate } from '../../support/faults/faulty-line.ts'
 import { endless, startLyingHost, type LyingHost } from '../../support/faults/lying-host.ts'
@@ -487,6 +487,25 @@ test('what is written at the old server while the directory is out of order come
   clock.advance({ secs: 3600 })
   await pds.runSteps()
   expect(await moveOf(pds, moving)).toMatchObject({ stage: 'done', records: 2, blobs: { stored: 2, lost: 0 } })
+})
+
+test('preferences that the holder has chosen here since they activated the account themselves stay', async () => {
+  const device = deviceKey()
+  const { from, name } = await someone({ recoveryKey: device.did })
+  const preferencesOf = (nsid: string) => [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: nsid === 'here' }]
+  await from.call('app.bsky.actor.putPreferences', { json: { preferences: preferencesOf('there') } })
+  host.lie = on('com.atproto.sync.getBlob', () => Response.json({ error: 'BlobNotFound' }, { status: 400 }))
+  const moving = await begin(pds, from, `${name}-here`)
+  await patiently()
+  const { operation } = await moveOf(pds, moving)
+  await publish({ directory: plc, account: from }, signOperation(operation, device.key))
+  expect((await moving.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
+  await moving.call('app.bsky.actor.putPreferences', { json: { preferences: preferencesOf('here') } })
+  host.lie = () => null
+  expect((await answer(pds, moving, { retry: true })).status).toBe(200)
+  await pds.runSteps()
+  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'identity', blobs: { stored: 1, lost: 0 } })
+  expect((await moving.call('app.bsky.actor.getPreferences')).body.preferences).toEqual(preferencesOf('here'))
 })
 
 describe('an old server that is gone', () => {

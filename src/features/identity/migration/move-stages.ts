@@ -161,8 +161,10 @@ async function takePreferences(job: Job): Promise<Partial<MoveState>> {
     const known = putPreferences([], taken.preferences, { personalDetails: true })
     if (known.ok && known.stored.length > 0)
       await ctx.db.transactionOn(accountLock(did), async (tx) => {
-        refuseTakendown(await accountStatus(tx, did))
-        await storePreferences(tx, did, known.stored)
+        const status = await accountStatus(tx, did)
+        refuseTakendown(status)
+        // The holder has activated it without the move, and may have chosen others since.
+        if (status !== 'active') await storePreferences(tx, did, known.stored)
       })
   }
   return proposeIdentity(job)
