@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs'
-import { link, open, rm } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
+import { link, open, rename, rm } from 'node:fs/promises'
 import { OperatorError } from '../../base/operator-error.ts'
 import { deleteIfInterrupted } from '../stop-signals.ts'
 
@@ -17,21 +17,17 @@ export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: stri
   const part = `${path}.${crypto.randomUUID()}.part`
   const keep = deleteIfInterrupted(part)
   try {
-    return await saved(archive, { part, path })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw exists(path)
-    throw error
+    const size = await saved(archive, part)
+    await giveName(part, path)
+    return size
   } finally {
     await rm(part, { force: true })
     keep()
   }
 }
 
-async function saved(
-  archive: AsyncIterable<Uint8Array>,
-  { part, path }: { part: string; path: string },
-): Promise<number> {
-  const file = await open(part, 'wx', 0o600)
+async function saved(archive: AsyncIterable<Uint8Array>, path: string): Promise<number> {
+  const file = await open(path, 'wx', 0o600)
   let size = 0
   try {
     let end: Uint8Array = new Uint8Array()
@@ -43,16 +39,24 @@ async function saved(
     if (!END_SIGNATURE.equals(end.subarray(0, END_SIGNATURE.length)))
       throw new OperatorError('the server stopped in the middle of the archive: see its log, and try again')
     await file.sync()
-    await link(part, path)
   } finally {
     await file.close()
   }
   return size
 }
 
-/** Throws OperatorError if there is a file. Call it before the archive is asked for. */
-export function requireNoFile(path: string): void {
-  if (existsSync(path)) throw exists(path)
+/** Give a file its name, unless another one has it. */
+async function giveName(part: string, path: string): Promise<void> {
+  try {
+    await link(part, path)
+  } catch {
+    requireNoFile(path)
+    // Some file systems have no hard links.
+    await rename(part, path)
+  }
 }
 
-const exists = (path: string) => new OperatorError(`${path} already exists`)
+/** Throws OperatorError if there is a file, or a link to nothing. Call it before the archive is asked for. */
+export function requireNoFile(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })) throw new OperatorError(`${path} already exists`)
+}

@@ -54,6 +54,8 @@ test('it does not replace a file, asks for nothing then, and leaves nothing behi
   expect(readFileSync(path, 'utf8')).toBe('mine')
   expect(await exports()).toEqual(before)
   expect(readdirSync(folder).filter((name) => name.startsWith('taken.zip'))).toEqual(['taken.zip'])
+  symlinkSync(join(folder, 'nowhere'), join(folder, 'link.zip'))
+  expect((await run('alice', join(folder, 'link.zip'))).err).toContain('already exists')
   expect(await run('nobody', join(folder, 'nobody.zip'))).toMatchObject({ code: 1 })
   expect(existsSync(join(folder, 'nobody.zip'))).toBe(false)
 })
@@ -74,6 +76,18 @@ test('of two exports to one file at once, one writes it, and it is whole', async
   const files = await archiveIn(readFileSync(path)).contents()
   expect(JSON.parse(files.get('manifest.json')!.toString())).toMatchObject({ did: alice.did })
   expect(readdirSync(folder).filter((name) => name.startsWith('contested.zip'))).toEqual(['contested.zip'])
+})
+
+test('it writes to a file system that has no hard links, and replaces no file there either', async () => {
+  const path = join(folder, 'linkless.zip')
+  const program = [process.execPath, join(import.meta.dir, '../../support/faults/without-links.ts'), ...PROGRAM]
+  const env = { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN }
+  const linkless = () => runProgram(['account', 'export', 'alice', path, '--url', pds.url], env, program)
+  expect(await linkless()).toMatchObject({ code: 0, err: '' })
+  const before = readFileSync(path)
+  await archiveIn(before).contents()
+  expect(await linkless()).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
+  expect(readFileSync(path)).toEqual(before)
 })
 
 test('an export that is interrupted leaves nothing', async () => {
