@@ -4,6 +4,7 @@
  * `loadMailTexts` does before the transaction, so that other writes do not wait for it.
  */
 import { invalidRequest } from '../../../http/errors.ts'
+import { layoutTexts } from '../../../http/layout-texts.ts'
 import { programPhrase } from '../../../http/program-words.ts'
 import { textIn, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import type { Origin } from '../../../http/origin.ts'
@@ -30,7 +31,9 @@ export async function loadMailTexts(
   recipient: Pick<Addressee, 'language'> | null,
   ...more: readonly Phrase[]
 ): Promise<void> {
-  await textIn([texts.askOperator, remedyWords.ifYou, ...more], recipient?.language ?? config.pages.language)
+  // The words of `programPhrase` are those of pages.
+  const each = [texts.askOperator, remedyWords.ifYou, layoutTexts.ownWallet, ...more]
+  await textIn(each, recipient?.language ?? config.pages.language)
 }
 
 /** Returns a mail of these paragraphs; absent ones are left out. `language` is null if the recipient chose none. */
