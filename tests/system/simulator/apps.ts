@@ -275,10 +275,12 @@ export class App {
     const proof = session.app.#proof('GET', `/xrpc/${nsid}`, accessToken)
     const nodes = [this.client.node(), this.client.node()]
     const starts = nodes.map(({ starts }) => starts)
+    const { crashes } = world.server
     const replies = await Promise.all(nodes.map((node) => session.app.#send(node, nsid, accessToken, proof, {})))
     for (const reply of replies) this.#told(`look at ${session.name} with one proof for two requests`, reply)
-    // A server on SQLite has them in memory.
-    const isRemembered = world.disk === null || nodes.every((node, i) => node.starts === starts[i])
+    // A server on SQLite has them in memory, and PostgreSQL in a table that a crash empties.
+    const isRemembered =
+      world.disk === null ? world.server.crashes === crashes : nodes.every((node, i) => node.starts === starts[i])
     if (era === this.#ledger.era && isRemembered && replies.every((reply) => reply?.status === 200))
       world.fail(`${this.client.name} uses a proof twice`)
   }

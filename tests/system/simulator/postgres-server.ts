@@ -121,6 +121,8 @@ export class PostgresServer {
   isFull = false
   isDown = false
   timelineId = 1
+  /** How often it has forgotten what is in tables that are not logged. */
+  crashes = 0
   readonly running = new Set<Transaction>()
   /** Looks at every commit. */
   onCommit: (committed: Committed) => void = () => {}
@@ -496,6 +498,7 @@ export class PostgresServer {
 
   /** The process of PostgreSQL ends, and with it all that was not committed. */
   crash(): void {
+    this.crashes++
     for (const session of this.sessions) this.terminate(session)
     this.#locks.clear()
     this.storage.show(null)
