@@ -146,6 +146,8 @@ export async function startMachine({ isRunning = true, isReachable = false }: St
     HOME: root,
     TMPDIR: join(root, 'tmp'),
     SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+    // The passphrase of a backup costs each command seconds otherwise.
+    SERVICE_BACKUP_WORK_FACTOR: '10',
   }
   const run: Machine['run'] = async (words) => {
     const text = placed(words)
