@@ -7,6 +7,7 @@ import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { settleIn } from '../../support/clients/migration.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
 import { setUp } from '../../support/set-up.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 import { archiveIn, zipped } from '../../support/zip-reading.ts'
 import { AccountArchive } from '../../../src/features/data/account-archives/archive-reading.ts'
@@ -289,6 +290,7 @@ test('preferences that no app may have are found before anything is replaced', a
 })
 
 test('of the imports of one account, one runs at a time', async () => {
+  using _ = atOneNode(pds, 'each node has its own places')
   const answers = await Promise.all(Array.from({ length: 4 }, () => restore(alice.accessJwt, archive)))
   const statuses = answers.map(({ status }) => status).toSorted()
   expect(statuses[0]).toBe(200)

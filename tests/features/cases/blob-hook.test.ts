@@ -9,6 +9,7 @@ import { roleHolder } from '../../support/clients/role-holder.ts'
 import { Uploader } from '../../support/clients/uploader.ts'
 import { startPds } from '../../support/servers/pds.ts'
 import type { Answerer } from '../../support/servers/upstream.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { until } from '../../support/until.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -173,6 +174,7 @@ test('who occupies all requests to other services gets nothing past the program 
     appview: { url: other.url, did: 'did:web:appview.test#bsky_appview' },
     blobHook: { ...hook, url: `${other.url}/xrpc/hook`, onFailure: 'open' },
   })
+  using _ = atOneNode(open, 'each node has its own places')
   const bob = await Uploader.join(open, 'bob')
   const { promise: gate, resolve: openGate } = Promise.withResolvers<Response>()
   const slow = 'app.bsky.graph.getFollows'
