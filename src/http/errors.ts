@@ -71,9 +71,10 @@ const STORAGE_RETRY_SECS = 30
 
 /**
  * Returns the refusal that an error stands for, or null if it is a bug or an outage: a `Refusal` itself,
- * `ServiceUnavailable` when there is no place for the request, too many names are being looked up, the database or the
- * blob bucket is unavailable, or this machine has no room left, `InvalidRequest` for text that the database cannot
- * store or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
+ * `ServiceUnavailable` when there is no place for the request or for one to another service, too many names are being
+ * looked up, the database or the blob bucket is unavailable, or this machine has no room left, `InvalidRequest` for
+ * text that the database cannot store or for a request that the PLC directory refuses, and `UpstreamFailure` when the
+ * directory fails.
  */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
@@ -82,7 +83,7 @@ export function refusalOf(error: unknown): Refusal | null {
       headers: { 'Retry-After': String(PLACE_RETRY_SECS) },
     })
   if (error instanceof LookupsFull)
-    return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', {
+    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${error.message}`, {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
     })
   if (error instanceof BucketUnavailable)

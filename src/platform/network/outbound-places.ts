@@ -18,6 +18,9 @@ const SHARED_MILLIS = 8000
 /** How often a client that waits looks for a request to end. */
 const LOOK_MILLIS = 250
 
+/** Others need the places, or have needed them for so long: that says nothing of the service that was to be asked. */
+export const placesFull = () => new LookupsFull('too many requests to other services are under way')
+
 interface Holder {
   readonly client: Pick<Client, 'network'>
   readonly since: number
@@ -53,7 +56,7 @@ export class OutboundPlaces {
       const leave = await this.#places.enter(client, () => signal)
       return this.#held({ network: client.network }, cut, leave)
     } catch (error) {
-      throw error instanceof NoPlace ? new LookupsFull('too many requests to other services') : error
+      throw error instanceof NoPlace ? placesFull() : error
     } finally {
       clearInterval(timer)
     }

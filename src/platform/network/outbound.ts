@@ -17,7 +17,7 @@ import { codingsIn, decoded, isKnownCoding, MAX_CODINGS, Miscoded } from '../../
 import { resumed } from '../running/request-scope.ts'
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 import { certificateWords, type ClockComparison } from './clock-comparison.ts'
-import { OutboundPlaces } from './outbound-places.ts'
+import { OutboundPlaces, placesFull } from './outbound-places.ts'
 import { LookupsFull, type Resolver } from './resolver.ts'
 
 export type OutboundFault =
@@ -151,7 +151,8 @@ class Life implements EventListenerObject {
   readonly signal = this.#abort.signal
   #timer: ReturnType<typeof setTimeout> | undefined
   #leave: (() => void) | null = null
-  #isWaiting = false
+  /** Whether it had to wait for its place, which leaves the other side less time than it was to have. */
+  #hasWaited = false
 
   constructor(
     readonly caller: AbortSignal | undefined,
@@ -182,17 +183,17 @@ class Life implements EventListenerObject {
   }
 
   async #wait(place: Promise<() => void>): Promise<void> {
-    this.#isWaiting = true
-    this.#leave = await place.finally(() => (this.#isWaiting = false))
+    this.#hasWaited = true
+    this.#leave = await place
     if (this.signal.aborted) this.end()
   }
 
   /** From now on. */
   atMost(millis: number): void {
     clearTimeout(this.#timer)
+    this.#hasWaited = false
     this.#timer = setTimeout(() => {
-      // The other side has not been asked.
-      this.#stop(this.#isWaiting ? placesFull() : new OutboundError('timeout', `no response within ${millis} ms`))
+      this.#stop(this.#hasWaited ? placesFull() : new OutboundError('timeout', `no response within ${millis} ms`))
     }, millis)
   }
 
@@ -203,9 +204,6 @@ class Life implements EventListenerObject {
     this.#leave = null
   }
 }
-
-/** Other requests need the places: that says nothing of the other side. */
-const placesFull = () => new LookupsFull('too many requests to other services')
 
 type BoundedRequest = OutboundRequest & typeof defaults
 
