@@ -22,6 +22,7 @@ import {
   type AcmeProblem,
 } from '../../protocol/acme.ts'
 import { OutboundError, type Outbound } from './outbound.ts'
+import { LookupsFull } from './resolver.ts'
 
 const MAX_ANSWER_BYTES = 256 * 1024
 const TIMEOUT_MILLIS = 20_000
@@ -218,7 +219,7 @@ export class AcmeClient {
     } catch (error) {
       // The authority may have moved, and something else may have answered in its place.
       if (!(error instanceof AcmeFault) || error.type === '') this.#directory = this.#account = null
-      if (!(error instanceof OutboundError)) throw error
+      if (!(error instanceof OutboundError || error instanceof LookupsFull)) throw error
       // Addresses are those that the authority names.
       const where = URL.parse(url)?.host ?? 'an address of the certificate authority'
       throw new AcmeFault('unavailable', `${where}: ${error.message}`, '', null, { cause: error })

@@ -97,8 +97,8 @@ async function readJson(response: Response): Promise<unknown> {
   try {
     return JSON.parse(await response.text())
   } catch (cause) {
-    if (cause instanceof OutboundError) throw unread(cause)
-    return undefined
+    if (cause instanceof SyntaxError) return undefined
+    throw unread(cause)
   }
 }
 
