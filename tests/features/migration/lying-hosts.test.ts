@@ -508,6 +508,29 @@ test('preferences that the holder has chosen here since they activated the accou
   expect((await moving.call('app.bsky.actor.getPreferences')).body.preferences).toEqual(preferencesOf('here'))
 })
 
+test('what the holder writes here while the old server is asked for what is new stays', async () => {
+  const device = deviceKey()
+  const { from, name } = await someone({ recoveryKey: device.did })
+  const moving = await begin(pds, from, `${name}-here`)
+  await patiently()
+  await addPicture(from, 106)
+  const { operation } = await moveOf(pds, moving)
+  const own = { repo: from.did, collection: 'com.example.note', rkey: 'own' }
+  let isWritten = false
+  host.lie = async (nsid) => {
+    if (nsid !== 'com.atproto.sync.getRecord' || isWritten) return null
+    isWritten = true
+    await publish({ directory: plc, account: from }, signOperation(operation, device.key))
+    expect((await moving.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
+    const json = { ...own, record: { note: 'written here' } }
+    expect((await moving.call('com.atproto.repo.createRecord', { json })).status).toBe(200)
+    return null
+  }
+  await giveMailedCode(pds, moving, old, from.email)
+  expect(isWritten).toBe(true)
+  expect((await moving.call(`com.atproto.repo.getRecord?${new URLSearchParams(own)}`)).status).toBe(200)
+})
+
 describe('an old server that is gone', () => {
   test('before the repository has come needs an archive', async () => {
     const { from, name } = await someone()

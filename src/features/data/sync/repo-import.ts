@@ -81,28 +81,34 @@ const places = perContext(() => ({
  * run, the disk has no room, or the key of the account is being replaced.
  */
 export const importRepo = (by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> =>
-  importArriving(by, did, archive, clientHere())
+  importArriving(by, did, archive, { uploader: clientHere() })
 
 /**
  * As `importRepo`, for an archive that this server fetches. The caller bounds how many arrive at a time: one that waits
- * for its turn there is not refused because others arrive slowly.
+ * for its turn there is not refused because others arrive slowly. `before`: the head that it replaces, if that was read
+ * earlier.
  */
-export const importFetchedRepo = (by: By, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> =>
-  importArriving(by, did, archive, null)
-
-/** `uploader` is null if this server fetches the archive. */
-async function importArriving(
+export const importFetchedRepo = (
   by: By,
   did: Did,
   archive: AsyncIterable<Uint8Array>,
-  uploader: Client | null,
-): Promise<void> {
+  before?: RepoHead | null,
+): Promise<void> => importArriving(by, did, archive, { uploader: null, before })
+
+interface Arrival {
+  /** Null if this server fetches the archive. */
+  uploader: Client | null
+  before?: RepoHead | null | undefined
+}
+
+async function importArriving(by: By, did: Did, archive: AsyncIterable<Uint8Array>, arrival: Arrival): Promise<void> {
+  const { uploader } = arrival
   const { ctx } = by
   const { ofAccount, ofNetwork } = places(ctx)
   const leaves = [ofAccount.enter(did), ...(uploader === null ? [] : [ofNetwork.enter(uploader.network)])]
   try {
     if (leaves.includes(null)) throw notNow('Too many of your imports are already running')
-    await takeOver(by, did, archive, uploader)
+    await takeOver(by, did, archive, arrival)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
@@ -121,11 +127,16 @@ const notNow = (message: string) =>
 const tooManyReferences = () =>
   new Refusal(413, 'PayloadTooLarge', `The records refer to more than ${MAX_REFERENCES} blobs`)
 
-async function takeOver(by: By, did: Did, archive: AsyncIterable<Uint8Array>, uploader: Client | null): Promise<void> {
+async function takeOver(
+  by: By,
+  did: Did,
+  archive: AsyncIterable<Uint8Array>,
+  { uploader, before: known }: Arrival,
+): Promise<void> {
   const { ctx } = by
   // The key that is awaited signs the present head, too.
   if (await isSigningHeld(ctx.db, did)) await onceSettled(ctx, did, new SigningHeld())
-  const before = await repoHead(ctx.db, did)
+  const before = known === undefined ? await repoHead(ctx.db, did) : known
   const { arriving, running } = places(ctx)
   const { dataDir } = ctx.config
   const receive = () => ImportedRepo.receive(did, whileRoom(steady(archive, uploadPace), dataDir), dataDir)

@@ -21,7 +21,7 @@ import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { activateAccount } from '../account-changes/account-changes.ts'
 import { blobCounts, blobReferences, knownBlobs } from '../../data/blobs/blobs.ts'
 import { storePreferences } from '../../data/preferences/preferences.ts'
-import { repoHead } from '../../data/repo/repo.ts'
+import { repoHead, type RepoHead } from '../../data/repo/repo.ts'
 import { importFetchedRepo } from '../../data/sync/sync.ts'
 import { requireNoDoubt, submitOperation, verdictOf } from '../identity/identity.ts'
 import { changeOf, claimedKeys, type Wish } from './agreed-identity.ts'
@@ -75,10 +75,11 @@ async function takeRepository({ ctx, move, host }: Job): Promise<Partial<MoveSta
   return { stage: 'blobs' }
 }
 
-async function fetchRepository(ctx: Context, did: Did, host: OldHost): Promise<void> {
+/** `before`: as `importFetchedRepo` takes it. */
+async function fetchRepository(ctx: Context, did: Did, host: OldHost, before?: RepoHead | null): Promise<void> {
   const bounds = { maxBytes: ctx.config.repos.maxImportSize, bodyTimeoutMillis: ARCHIVE_MILLIS }
   await downloaded(host, ['com.atproto.sync.getRepo', { did }, bounds], (response) =>
-    importFetchedRepo({ ctx }, did, bodyOf(response)),
+    importFetchedRepo({ ctx }, did, bodyOf(response), before),
   )
 }
 
@@ -211,10 +212,12 @@ async function catchUp(job: Job): Promise<Partial<MoveState>> {
   const { ctx, move, host } = job
   const { did, blobsLost } = move
   if (host?.hasSession !== true || !hasPatience(job)) return {}
+  // What comes after this head was written here, and stays.
+  const before = await repoHead(ctx.db, did)
   // The holder has activated it without the move, and may have written to it since.
   if ((await accountStatus(ctx.db, did)) === 'active') return {}
   try {
-    if (!(await hasSameTree(ctx, did, host))) await fetchRepository(ctx, did, host)
+    if (!(await hasSameTree(ctx, did, host))) await fetchRepository(ctx, did, host, before)
     const { expected, imported } = await blobCounts.exact(ctx, did)
     return expected - imported > blobsLost ? { blobsLost: await fetchLateBlobs(job, host) } : {}
   } catch (error) {
