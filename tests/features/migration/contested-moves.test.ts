@@ -263,7 +263,11 @@ test('an identity that its holder changes back before the account is active ends
   line.fate = () => 'answered'
   clock.advance({ secs: 3600 })
   await pds.runSteps()
-  expect(await moveOf(pds, moving)).toMatchObject({ stage: 'identity', needs: 'signature' })
+  expect(await moveOf(pds, moving)).toMatchObject({
+    stage: 'identity',
+    needs: 'signature',
+    fault: expect.stringContaining('Your identity has changed again'),
+  })
   expect(await cancel(moving)).toMatchObject({ status: 200 })
   const there = await request(`${old.url}/xrpc/com.atproto.sync.getRepoStatus?did=${from.did}`)
   expect(there.body).toMatchObject({ active: true })

@@ -377,7 +377,10 @@ describe('the identity', () => {
     const { from, moving } = await waiting()
     line.fate = ({ method }) => (method === 'POST' ? 400 : 'answered')
     await giveMailedCode(pds, moving, old, from.email)
-    expect(await moveOf(pds, moving)).toMatchObject({ needs: 'signature' })
+    expect(await moveOf(pds, moving)).toMatchObject({
+      needs: 'signature',
+      fault: expect.stringContaining('The directory refused the change of your identity'),
+    })
     await expectUntouched(from)
     line.fate = () => 'answered'
     const given = await giveCode(pds, moving, await lastCode(old, from.email, 2))

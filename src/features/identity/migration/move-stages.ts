@@ -282,16 +282,20 @@ async function submit(job: Job): Promise<Partial<MoveState>> {
     if (['unknown', 'postponed'].includes(verdictOf(error))) throw error
     await updateMove(ctx.db, move, { ...move, unansweredAt }, sentAt)
     requireNoDoubt(unansweredAt, sentAt)
-    return {
-      ...agreedAgain,
-      fault: `The directory refused the change of your identity: ${(error as Error).message}`,
-    }
+    return agreeAgain(job, `The directory refused the change of your identity: ${(error as Error).message}`)
   }
   return { stage: 'activation', ...late }
 }
 
-/** The holder has to agree on another operation. */
-const agreedAgain = { stage: 'preferences', operation: null, unansweredAt: null } as const
+/** The holder has to agree on another operation, and is told why. */
+async function agreeAgain({ host }: Job, fault: string): Promise<Partial<MoveState>> {
+  if (host?.hasSession === true)
+    await mailCode(host).catch((error: unknown) => {
+      // The holder may sign in there again, and ask for a code.
+      if (!(error instanceof OldHostAway) && !(error instanceof OldSessionEnded)) throw error
+    })
+  return { stage: 'identity', operation: null, unansweredAt: null, fault }
+}
 
 /** Whether the directory has an operation that came after the one of the move. */
 async function isSuperseded({ plc }: Context, { did, operation }: Move): Promise<boolean> {
@@ -311,7 +315,7 @@ async function activate(job: Job): Promise<Partial<MoveState>> {
     if (!isPlcDid(move.did)) return { stage: 'identity', fault: `${error.message}.` }
     // A did:plc has been changed, so what was read is older, unless it has been changed again.
     if (!(await isSuperseded(ctx, move))) throw new PlcDirectoryError(200, error.message, { cause: error })
-    return { ...agreedAgain, fault: `Your identity has changed again: ${error.message}` }
+    return agreeAgain(job, `Your identity has changed again: ${error.message}`)
   }
   return { stage: 'farewell', ...late }
 }
