@@ -125,6 +125,39 @@ test('a case about a blob ends with a quarantine, which an appeal lifts', async 
   expect(await statusOf(one.cid)).toBe(200)
 })
 
+test('a blob that two decisions put into quarantine is out of it once both are reversed, in whatever order', async () => {
+  const decide = async (subject: string, secs: number) => {
+    const { body } = await mona.operate('/v1/admin/cases', { json: { subject, reason: 'seen' } })
+    const json = { act: 'quarantine', reason: 'To be looked at.', secs }
+    const decided = await mona.operate(`/v1/admin/cases/${body.id}/decision`, { json })
+    expect(decided.status).toBe(200)
+    await pds.runSteps()
+    const [, code] = /appeal\?code=([\w-]+)/.exec(pds.mails.at(-1)!.text)!
+    return { id: body.id as number, code: code!, until: decided.body.decision.actUntil as string }
+  }
+  const reverse = async ({ id, code }: Awaited<ReturnType<typeof decide>>) => {
+    await request(`${pds.url}/v1/decisions/appeal`, { json: { code, text: 'It is my dog.' } })
+    const json = { outcome: 'reversed', reason: 'It is.' }
+    expect((await mona.operate(`/v1/admin/cases/${id}/answer`, { json })).status).toBe(200)
+  }
+  for (const isReversed of [false, true]) {
+    const one = await shown()
+    const subject = `${one.did}#${one.cid}`
+    // One that was released in between counts no more.
+    await decide(subject, 9000)
+    await post('release', one)
+    pds.clock.advance({ secs: 1 })
+    const made = [await decide(subject, 3600), await decide(subject, 7200)]
+    const [first, second] = isReversed ? made.toReversed() : made
+    await reverse(first!)
+    expect(await statusOf(one.cid)).toBe(400)
+    const { body } = await mona.operate('/v1/admin/blobs/quarantine')
+    expect(body.blobs.find(({ cid }: { cid: string }) => cid === one.cid)).toMatchObject({ endsAt: second!.until })
+    await reverse(second!)
+    expect(await statusOf(one.cid)).toBe(200)
+  }
+})
+
 test('a takedown with the reference of a quarantine is a takedown: no record may refer to its blob', async () => {
   const one = await shown()
   const { status } = await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {

@@ -44,8 +44,14 @@ export async function endQuarantine(tx: Tx, did: Did, cid: string, ref: string |
   return true
 }
 
-export const findQuarantine = (reader: Reader, did: Did, cid: string): Promise<Pick<Quarantine, 'thenRef'> | null> =>
-  reader.get(sql`SELECT then_ref AS "thenRef" FROM blob_quarantine WHERE did = ${did} AND cid = ${cid}`)
+export const findQuarantine = (
+  reader: Reader,
+  did: Did,
+  cid: string,
+): Promise<Pick<QuarantineRow, 'placedAt' | 'thenRef'> | null> =>
+  reader.get(
+    sql`SELECT placed_at AS "placedAt", then_ref AS "thenRef" FROM blob_quarantine WHERE did = ${did} AND cid = ${cid}`,
+  )
 
 export const deleteQuarantines = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM blob_quarantine WHERE did = ${did}`)

@@ -17,6 +17,7 @@ import {
   countNotes,
   findCase,
   findDecision,
+  findQuarantineSince,
   findTakedownSince,
   insertDecision,
   insertNote,
@@ -47,7 +48,7 @@ const whole = (subject: CaseSubject): CaseSubject => subject
 
 /**
  * All decisions. A takedown that is reversed is lifted, if it still is the one that the decision made; if the same was
- * decided again meanwhile, it becomes that of the other decision.
+ * decided again meanwhile, it becomes that of the other decision. The same goes for a quarantine.
  */
 export const decisionActs: Readonly<Record<string, DecisionAct>> = {
   nothing: { kinds: anything, told: null },
@@ -162,7 +163,7 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
         throw invalidRequest('The subject no longer exists on this server')
     if (act.target === undefined && !act.isQuarantine) await release(call, tx, found, actor)
     const actUntil = act.isQuarantine ? now + (wish.secs ?? ctx.config.cases.quarantineSecs) * 1000 : null
-    if (actUntil !== null) await setAside(call, tx, found, actUntil, actor)
+    if (actUntil !== null) await setAside(call, tx, found, { now, endsAt: actUntil, actor })
     const code = act.told === null ? null : newToken()
     const decision = {
       caseSeq: seq,
@@ -190,8 +191,12 @@ async function release(call: Exchange, tx: Tx, { kind, did, item }: CaseRow, act
 }
 
 /** What was to be taken down after its quarantine still is. */
-async function setAside(call: Exchange, tx: Tx, { did, item }: CaseRow, endsAt: Millis, actor: string): Promise<void> {
-  const now = call.ctx.clock.now()
+async function setAside(
+  call: Exchange,
+  tx: Tx,
+  { did, item }: CaseRow,
+  { now, endsAt, actor }: { now: Millis; endsAt: Millis; actor: string },
+): Promise<void> {
   const thenRef = (await findQuarantine(tx, did, item))?.thenRef ?? null
   if (!(await quarantineBlob(tx, { did, cid: item, endsAt, thenRef }, now)))
     throw invalidRequest('The blob no longer exists, or is taken down')
@@ -266,13 +271,27 @@ async function undo(
   { act, caseSeq, decidedAt }: DecisionRow,
   actor: string,
 ): Promise<void> {
-  if (decisionActs[act]?.isQuarantine) await release(call, tx, found, actor)
+  if (decisionActs[act]?.isQuarantine) await undoQuarantine(call, tx, found, { caseSeq, actor })
   const target = decisionActs[act]?.target?.(found)
   // The takedown may be another one: made before, or after this one was lifted.
   if (!target || (await refOf[target.kind](tx, target)) !== takedownRef(caseSeq)) return
   // Others may have been decided while this one stood.
   const other = await findTakedownSince(tx, target, { caseSeq, decidedAt })
   await setTakedown(call, tx, target, { ref: other === null ? null : takedownRef(other), actor })
+}
+
+/** Other decisions may have put the blob into its quarantine too, which then ends when the last of theirs does. */
+async function undoQuarantine(
+  call: Exchange,
+  tx: Tx,
+  found: CaseRow,
+  { caseSeq, actor }: { caseSeq: number; actor: string },
+): Promise<void> {
+  const now = call.ctx.clock.now()
+  const quarantine = await findQuarantine(tx, found.did, found.item)
+  if (quarantine === null) return
+  const endsAt = await findQuarantineSince(tx, found, { caseSeq, since: quarantine.placedAt, now })
+  await (endsAt === null ? release(call, tx, found, actor) : setAside(call, tx, found, { now, endsAt, actor }))
 }
 
 /** Until when the person may appeal; null if there is nothing to appeal against, or it was done. */

@@ -231,6 +231,22 @@ export const findTakedownSince = async (
       ORDER BY decided_at, case_seq LIMIT 1`)
   )?.seq ?? null
 
+/**
+ * The end of the last quarantine of a blob by another decision since then, not reversed. Returns null if there is none.
+ */
+export const findQuarantineSince = async (
+  reader: Reader,
+  { did, item }: CaseSubject,
+  { caseSeq, since, now }: { caseSeq: number; since: Millis; now: Millis },
+): Promise<Millis | null> =>
+  (
+    await reader.get<{ until: Millis | null }>(sql`
+      SELECT max(act_until) AS until FROM case_decision JOIN moderation_case ON seq = case_seq
+      WHERE case_decision.did = ${did} AND kind = 'blob' AND item = ${item} AND act = 'quarantine'
+        AND case_seq <> ${caseSeq} AND COALESCE(outcome, '') <> 'reversed'
+        AND decided_at >= ${since} AND act_until > ${now}`)
+  )?.until ?? null
+
 export async function insertDecision(
   tx: Tx,
   decision: Pick<DecisionRow, 'caseSeq' | 'did' | 'act' | 'reason' | 'decidedBy' | 'decidedAt' | 'mailed' | 'actUntil'>,
