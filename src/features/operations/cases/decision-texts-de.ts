@@ -7,5 +7,5 @@ export const decisionGerman = {
   setAside: 'Die Datei wurde zurückgehalten: Bis sie erneut geprüft ist, kann nur die Moderation sie sehen.',
   upheld: 'Dein Einspruch wurde gelesen, und es bleibt bei der Entscheidung.',
   reversed:
-    'Dein Einspruch war berechtigt: Die Entscheidung ist zurückgenommen, und was gesperrt war, ist wieder sichtbar, sofern es keine andere Entscheidung ebenfalls entfernt hat.',
+    'Dein Einspruch war berechtigt: Die Entscheidung ist zurückgenommen, und was gesperrt war, ist wieder sichtbar, sofern es nicht auch durch eine andere Entscheidung gesperrt ist.',
 } as const
