@@ -31,8 +31,11 @@ const REPLACE_TIMEOUT_MILLIS = 2000
 const MAX_REPLACED_BYTES = 64 * 1024
 /** Keys per response: few enough to be parsed without a pause of the event loop. */
 const LIST_PAGE = 100
-/** Responses without a key, one after another, of a store that says that there is more. */
-const MAX_EMPTY_PAGES = 100
+/**
+ * Responses without a key, one after another, of a store that says that there is more. One that keeps versions may send
+ * some hundred while it passes over what was deleted.
+ */
+const MAX_EMPTY_PAGES = 1000
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
 /** There is such an object, or another request is making it. */
