@@ -97,7 +97,8 @@ async function awaitedHandle(ctx: Context, relay: Relay, registration: PushRegis
   try {
     return await obtainHandle(ctx, relay, registration)
   } catch (error) {
-    if (error instanceof RelayRefused || error instanceof RelayUnanswered || isThrottled()) return null
+    const isOwn = error instanceof RelayRefused || error instanceof RelayUnanswered
+    if (isOwn || (error instanceof RelayWait && isThrottled())) return null
     throw error
   }
 }
