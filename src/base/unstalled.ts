@@ -1,4 +1,5 @@
 import { HOUR_MILLIS, MINUTE_MILLIS } from './durations.ts'
+import { inTime, LATE } from './in-time.ts'
 
 /** Thrown when a source delivers nothing, or too little, for too long. */
 export class Stalled extends Error {}
@@ -8,9 +9,8 @@ export async function* unstalled<T>(source: AsyncIterable<T>, millis: number): A
   const pieces = source[Symbol.asyncIterator]()
   try {
     for (;;) {
-      const { promise: late, reject } = Promise.withResolvers<never>()
-      const timer = setTimeout(() => reject(new Stalled(`no data for ${millis} ms`)), millis)
-      const piece = await Promise.race([pieces.next(), late]).finally(() => clearTimeout(timer))
+      const piece = await inTime(pieces.next(), millis)
+      if (piece === LATE) throw new Stalled(`no data for ${millis} ms`)
       if (piece.done) return
       yield piece.value
     }

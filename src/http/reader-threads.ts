@@ -3,6 +3,7 @@
  * replaced, and its connections end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { inTime } from '../base/in-time.ts'
 import type { Context } from '../platform/context.ts'
 import { CommitBoard } from '../platform/readers/commit-board.ts'
 import {
@@ -183,7 +184,7 @@ class ReaderThread {
 
   async stop(graceMillis: number): Promise<void> {
     this.post({ type: 'stop' })
-    await Promise.race([this.#stopped.promise, pause(graceMillis, undefined, { ref: false })])
+    await inTime(this.#stopped.promise, graceMillis)
     this.#worker.terminate()
     this.requests.end()
   }

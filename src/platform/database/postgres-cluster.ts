@@ -7,6 +7,7 @@
  * until they end, and so a new holder waits for the last transaction of the one before.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { endsInTime } from '../../base/in-time.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { CLOCK_IDS } from '../../protocol/tid.ts'
 import { BatchLoop } from '../running/batch-loop.ts'
@@ -27,7 +28,7 @@ import {
 import { aheadBy, clockError, clockOffset, errorSince, type Reading } from './node-clocks.ts'
 import { faultOf } from './postgres-faults.ts'
 import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
-import { ended, SupervisedPool, type Connect } from './supervised-pool.ts'
+import { SupervisedPool, type Connect } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
 
@@ -445,17 +446,17 @@ export class PostgresCluster implements Cluster {
     const { closeMillis } = this.hooks.waits
     this.#isClosed = true
     this.#stopHearing?.()
-    await ended(Promise.all([...this.#ends].map((end) => end())), closeMillis)
+    await endsInTime(Promise.all([...this.#ends].map((end) => end())), closeMillis)
     if (this.#heartbeat !== null && this.#pulse !== null) {
       clearInterval(this.#heartbeat)
       clearInterval(this.#pulse)
       this.history.leave()
-      await ended(
+      await endsInTime(
         this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)),
         closeMillis,
       )
     }
-    await ended(this.#notifications.idle(), closeMillis)
+    await endsInTime(this.#notifications.idle(), closeMillis)
     await Promise.all([this.#session, this.#autocommit, this.#listener].map((pool) => pool.close()))
   }
 }

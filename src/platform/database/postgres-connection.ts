@@ -3,10 +3,11 @@ import type { ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
+import { endsInTime } from '../../base/in-time.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { unknownOutcome } from './postgres-faults.ts'
 import { unreachable, type PostgresHistory } from './postgres-history.ts'
-import { ended, SupervisedPool, type Connect, type Question } from './supervised-pool.ts'
+import { SupervisedPool, type Connect, type Question } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
 import type { DatabaseUnavailable } from './database.ts'
@@ -228,7 +229,7 @@ export class PostgresWriter {
       const forget = this.#hasRow
         ? pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id])
         : Promise.resolve()
-      await ended(
+      await endsInTime(
         forget.finally(() => pool.unsafe('SELECT pg_advisory_unlock_all()')),
         this.state.waits.closeMillis,
       )

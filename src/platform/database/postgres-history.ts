@@ -17,6 +17,7 @@
 import type { SQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DAY_MILLIS } from '../../base/durations.ts'
+import { inTime } from '../../base/in-time.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { outsideRequests } from '../running/request-scope.ts'
 import {
@@ -330,12 +331,7 @@ export class PostgresHistory implements History {
     if (!this.isDoubtful) return
     if (!this.ended.aborted) {
       const longest = Math.max(0, this.isSilent ? Math.min(millis, this.options.waits.doubtMillis) : millis)
-      const late = new AbortController()
-      await Promise.race([
-        this.#certainty.promise,
-        pause(longest, undefined, { signal: late.signal }).catch(() => undefined),
-      ])
-      late.abort()
+      await inTime(this.#certainty.promise, longest)
     }
     if (this.isDoubtful) throw unreachable(this.ended.reason ?? this.#fault)
   }

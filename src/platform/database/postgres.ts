@@ -18,6 +18,7 @@
 import { SQL, type ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { endsInTime } from '../../base/in-time.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { createStatement, withoutPassword } from './database-url.ts'
@@ -26,7 +27,7 @@ import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
 import { isPooled } from './postgres-faults.ts'
 import { PostgresHistory } from './postgres-history.ts'
-import { ended, isEnded, type Connect } from './supervised-pool.ts'
+import type { Connect } from './supervised-pool.ts'
 import { PostgresReaders } from './postgres-readers.ts'
 import { waitsAt } from './postgres-waits.ts'
 import { WriterQueue } from './postgres-writer.ts'
@@ -113,7 +114,7 @@ export async function openPostgres({
   })
   try {
     // No pool is supervised before the node joins the cluster.
-    if (!(await isEnded(look, waits.startMillis))) throw new Error('it does not answer')
+    if (!(await endsInTime(look, waits.startMillis))) throw new Error('it does not answer')
     await look
   } catch (error) {
     await Promise.all([closeAll(), other.close({ timeout: 0 })])
@@ -148,7 +149,7 @@ export async function openPostgres({
     async close() {
       await history.close()
       // Before the node leaves: others then delete the marks of its transactions.
-      await ended(queue.close(), waits.closeMillis)
+      await endsInTime(queue.close(), waits.closeMillis)
       await cluster.close()
       await closeAll()
     },

@@ -44,21 +44,6 @@ export class Question {
   }
 }
 
-/** Waits for the end of something, whatever it is, for `millis` at most. */
-export async function ended(work: Promise<unknown>, millis: number): Promise<void> {
-  await isEnded(work, millis)
-}
-
-/** The same. Returns whether it has ended. */
-export async function isEnded(work: Promise<unknown>, millis: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, millis, false)
-  const over = () => true
-  const hasEnded = await Promise.race([work.then(over, over), late])
-  clearTimeout(timer)
-  return hasEnded
-}
-
 export class SupervisedPool {
   #pool: SQL
   readonly #outstanding = new Set<Question>()

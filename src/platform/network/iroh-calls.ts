@@ -4,15 +4,14 @@
  * their first line is kept.
  */
 import type { Connection } from '@number0/iroh'
+import { inTime, LATE } from '../../base/in-time.ts'
 
 /** Rejects if the work takes longer. The work itself continues: `abandon` says what becomes of it. */
 export async function within<T>(millis: number, work: Promise<T>, abandon = () => {}): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    reject(new Error(`timed out after ${millis} ms`))
-    abandon()
-  }, millis)
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+  const result = await inTime(work, millis)
+  if (result !== LATE) return result
+  abandon()
+  throw new Error(`timed out after ${millis} ms`)
 }
 
 /** Returns the connection once it is made. Closes it if that is too late. */

@@ -11,6 +11,7 @@
  */
 import { lookup, Resolver as DnsClient } from 'node:dns/promises'
 import { BoundedCache } from '../../base/bounded-cache.ts'
+import { inTime, LATE } from '../../base/in-time.ts'
 import type { Client } from '../../base/fair-queue.ts'
 import { isIpAddress } from '../../protocol/ip-address.ts'
 import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
@@ -150,15 +151,15 @@ class Questions {
       throw new Unanswered(`no name server responded a moment ago: ${question}`)
     const client = clientHere()
     const leave = this.#enter(client)
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    let dns: DnsClient | null = null
-    const timer = setTimeout(() => {
-      dns?.cancel()
-      reject(new Unanswered(`no name server responds: ${question}`))
-    }, this.timeoutMillis)
+    let dns = null as DnsClient | null
     try {
-      const answer = this.#places.run(client, () => put((dns = this.#client())))
-      return await Promise.race([answer, late])
+      const answer = await inTime(
+        this.#places.run(client, () => put((dns = this.#client()))),
+        this.timeoutMillis,
+      )
+      if (answer !== LATE) return answer
+      dns?.cancel()
+      throw new Unanswered(`no name server responds: ${question}`)
     } catch (error) {
       if (error instanceof NoPlace) throw new LookupsFull('too many names are being looked up')
       if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
@@ -166,7 +167,6 @@ class Questions {
         ? error
         : new Unanswered(`no name server responded: ${question}`, { cause: error })
     } finally {
-      clearTimeout(timer)
       leave()
     }
   }

@@ -3,6 +3,7 @@
  * server waits for the work, for a bounded time.
  */
 import type { Log } from './log.ts'
+import { inTime } from '../../base/in-time.ts'
 
 /** Tasks beyond this number are dropped with a warning. Callers have bounds of their own; this one bounds their sum. */
 const MAX_RUNNING = 1000
@@ -27,10 +28,7 @@ export class Background {
 
   /** Wait for the running tasks, at most `graceMillis`. */
   async end(graceMillis: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const deadline = setTimeout(resolve, graceMillis)
-    await Promise.race([this.settled(), promise])
-    clearTimeout(deadline)
+    await inTime(this.settled(), graceMillis)
     if (this.#running.size > 0) this.log.warn('stopped before all background tasks finished')
   }
 

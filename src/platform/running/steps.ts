@@ -17,6 +17,7 @@
  *   reclaim steps from dead nodes.
  */
 import { MINUTE_MILLIS } from '../../base/durations.ts'
+import { inTime, LATE } from '../../base/in-time.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import { inPieces, type Tx } from '../database/database.ts'
@@ -156,10 +157,7 @@ export class StepRunner implements Steps {
     for (const end of this.#ends) end()
     for (const timer of [this.#timer, this.#laterTimer]) if (timer !== null) clearTimeout(timer)
     this.#watches.end()
-    const { promise: late, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, STOP_MILLIS)
-    await Promise.race([this.#quiet(), late])
-    clearTimeout(timer)
+    await inTime(this.#quiet(), STOP_MILLIS)
   }
 
   wake(): void {
@@ -309,7 +307,9 @@ export class StepRunner implements Steps {
     const { clock, log } = this.ctx
     try {
       const work = inRequest(this.#origin(kind), () => kind.take(this.ctx, this.#opened(row)))
-      await this.#within(work, kind.maxTryMillis ?? MAX_TRY_MILLIS)
+      const { maxTryMillis = MAX_TRY_MILLIS } = kind
+      if ((await inTime(work, maxTryMillis, { ref: false })) === LATE)
+        throw new Error(`timed out after ${maxTryMillis / 1000} seconds`)
       return null
     } catch (error) {
       if (error instanceof StepPostponed)
@@ -333,17 +333,6 @@ export class StepRunner implements Steps {
 
   #origin({ name }: StepKind<unknown>) {
     return { resumed: () => this.ctx.loop.enter(`step ${name}`) }
-  }
-
-  async #within(work: Promise<void>, maxMillis: number): Promise<void> {
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Error(`timed out after ${maxMillis / 1000} seconds`)), maxMillis)
-    timer.unref()
-    try {
-      await Promise.race([work, late])
-    } finally {
-      clearTimeout(timer)
-    }
   }
 
   #opened({ id, key, did, share, payload }: StepRow): Step<unknown> {

@@ -4,6 +4,7 @@
  */
 import type { Config } from '../configuration/config.ts'
 import type { Log } from './log.ts'
+import { inTime } from '../../base/in-time.ts'
 import { SOFTWARE_NAME, VERSION } from '../../base/version.ts'
 
 /** Spans that may wait for export; further ones are dropped. */
@@ -69,9 +70,8 @@ export async function startTracing({ telemetry }: Config, log: Log): Promise<Tra
       }
     },
     async stop() {
-      const late = new Promise<void>((resolve) => setTimeout(resolve, FLUSH_MILLIS).unref())
       try {
-        await Promise.race([provider.shutdown(), late])
+        await inTime(provider.shutdown(), FLUSH_MILLIS, { ref: false })
       } catch (error) {
         log.warn('could not export the last traces', { error })
       }

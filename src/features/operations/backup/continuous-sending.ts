@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
+import { inTime } from '../../../base/in-time.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { DatabaseUnavailable, OutcomeUnknown, type LogFollowing } from '../../../platform/database/database.ts'
 import type {
@@ -1198,11 +1199,7 @@ export class ContinuousSending implements CommitGate {
     this.#end.abort()
     this.#wake.resolve()
     const rest = Promise.all([this.#loop, this.#base, this.#renewals])
-    // A timer that is still set would keep the process from ending.
-    const done = new AbortController()
-    await Promise.race([rest, sleep(LAST_REQUEST_MILLIS, undefined, { signal: done.signal })]).finally(() =>
-      done.abort(),
-    )
+    await inTime(rest, LAST_REQUEST_MILLIS)
   }
 
   /** What was committed since is sent after the next start. */

@@ -13,6 +13,7 @@ import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { DatabaseUnavailable, sql } from '../../../platform/database/database.ts'
 import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { SingleFlight } from '../../../base/single-flight.ts'
+import { inTime, LATE } from '../../../base/in-time.ts'
 
 /** Lifetime of a check result. Also the delay after a failed write before the next trial write. */
 const LOOK_MILLIS = 5000
@@ -44,10 +45,8 @@ class Health {
   }
 
   async #look(): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<Fault>()
-    const timer = setTimeout(() => resolve('disk or database do not respond'), TIMEOUT_MILLIS)
-    this.#fault = await Promise.race([this.#examine(), late])
-    clearTimeout(timer)
+    const found = await inTime(this.#examine(), TIMEOUT_MILLIS)
+    this.#fault = found === LATE ? 'disk or database do not respond' : found
     this.#lookedAt = this.ctx.clock.monotonic()
   }
 
