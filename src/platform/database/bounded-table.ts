@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { sql, type Database, type Sql } from './database.ts'
 
-/** Rows added between two looks at the table. */
+/** Rows added between two checks of the table's size. */
 const LOOK_EVERY = 100
 /** Rows deleted in one statement, which blocks all other writes. */
 const MAX_DELETED = 1000

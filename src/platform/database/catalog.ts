@@ -58,8 +58,8 @@ export async function isTableEmpty(reader: Reader, table: string): Promise<boole
 }
 
 /**
- * Let PostgreSQL continue its identities above the rows that were inserted with numbers of their own. Does nothing on
- * SQLite.
+ * Has the identity columns of PostgreSQL continue above the numbers of the rows that were inserted with explicit ones.
+ * Does nothing on SQLite.
  */
 export async function continueIdentities(db: Database): Promise<void> {
   if (db.dialect.name === 'sqlite') return
@@ -89,8 +89,8 @@ interface TypedColumn {
 }
 
 /**
- * Returns which columns have values of another type than theirs, or integers that are not exact here. SQLite takes any
- * value in any column; PostgreSQL refuses them. Reads every row, but not the values that are long.
+ * Returns, in words, which columns have values of another type than their own, or integers that are not exact here.
+ * SQLite takes any value in any column; PostgreSQL refuses such values. Reads every row, but no long values.
  */
 export async function misfits(db: Pick<Database, 'all' | 'get' | 'dialect'>): Promise<string[]> {
   if (db.dialect.name === 'postgres') return []

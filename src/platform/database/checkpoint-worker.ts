@@ -1,16 +1,16 @@
 /**
- * The thread of `Checkpointer`. A path asks for a checkpoint of that database, null for the end; each message is echoed
- * when done.
+ * The worker thread of `Checkpointer`. Each message is the path of a database to checkpoint, or null to close all
+ * connections. The thread echoes the message when it is done.
  */
 import { getPriority, setPriority } from 'node:os'
 import { Database } from 'bun:sqlite'
 
 declare const self: Worker
 
-/** Where processors are few, a checkpoint takes 50 ms of one: requests go first. */
+/** A checkpoint takes 50 ms of a processor. Where processors are few, requests go first. */
 const NICENESS = 10
 
-// Elsewhere, it would be that of the whole process.
+// On Linux, this is the priority of the thread. Elsewhere, it would be that of the whole process.
 if (process.platform === 'linux' && getPriority() < NICENESS) setPriority(NICENESS)
 
 const connections = new Map<string, Database>()

@@ -1,5 +1,5 @@
 /**
- * Reads a copy of a database whose pages are replaced in place: `change` is the only way in which it may change.
+ * Reads a copy of a database whose pages are replaced in place. Only `change` may replace them.
  *
  * A change waits until the reads that need one state have ended, and takes place within one turn of the event loop, so
  * that no statement sees a part of it. SQLite does not notice the change. So each state gets a connection of its own,
@@ -15,7 +15,7 @@ import { Prepared } from './sqlite.ts'
 /** How long a change waits for reads that need one state. After that, they fail. */
 const MAX_HOLD_MILLIS = 5000
 /**
- * Changes may wait for reads during this part of the time. Without this limit, endless reads would let one change
+ * Part of the time during which changes may wait for reads. Without this limit, endless reads would let one change
  * through every five seconds, and the copy would fall behind.
  */
 const HELD_PART = 1 / 2
@@ -27,7 +27,7 @@ export class CopyDatabase {
   /** Whether the file has the whole of the last change. */
   #isWhole = true
   #connection: Prepared | null = null
-  /** Another number for each state. */
+  /** Identifies the present state; every change makes another. */
   #state = 0
   /** Number of reads that need the present state. */
   #users = 0
@@ -61,7 +61,7 @@ export class CopyDatabase {
     this.#leave()
   }
 
-  /** If `work` fails, nothing is read until a change has succeeded. */
+  /** Replaces pages in `work`, once no read needs the old ones. If `work` fails, reads fail until a change succeeds. */
   async change(work: () => void): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#change = promise

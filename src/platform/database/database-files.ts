@@ -1,5 +1,5 @@
 /**
- * Reads the files of a SQLite database beside SQLite.
+ * Reads the files of a SQLite database directly, while SQLite uses them.
  *
  * To POSIX, a lock belongs to a process and a file. If the process closes any of its descriptors of the file, all of
  * its locks on the file end, including those of SQLite. The next process that opens the database, as `holdfast backup`
@@ -21,12 +21,12 @@ export class DatabaseFiles {
 
   constructor(readonly path: string) {}
 
-  /** Of the file of the database. */
+  /** Descriptor of the database file. */
   get database(): number {
     return this.#descriptorOf(this.path)
   }
 
-  /** Of the index of the log, which SQLite keeps locks on. */
+  /** Descriptor of the log's index, on which SQLite keeps its locks. */
   get index(): number {
     return this.#descriptorOf(`${this.path}-shm`)
   }
@@ -38,7 +38,7 @@ export class DatabaseFiles {
 
   /** Read the file of the database, on another thread. Returns how many bytes there were. */
   async read(buffer: Uint8Array, at: number): Promise<number> {
-    // A descriptor that is known is about to be closed.
+    // A descriptor may still be known, but is about to be closed.
     if (this.#isClosed) throw closed(this.path)
     const reading = this.#read(buffer, at)
     this.#reads.add(reading)
@@ -62,7 +62,7 @@ export class DatabaseFiles {
   /** Call when all connections of this process are closed. Reads that come later fail. */
   async close(): Promise<void> {
     this.#isClosed = true
-    // The number of a descriptor may be that of another file as soon as it is closed.
+    // Once a descriptor is closed, its number may belong to another file.
     await Promise.allSettled(this.#reads)
     for (const descriptor of this.#descriptors.values()) closeSync(descriptor)
     this.#descriptors.clear()

@@ -86,6 +86,6 @@ export function inDatabaseWords(error: unknown, databaseUrl: string): unknown {
   return found === null ? error : inWords(found, error)
 }
 
-/** Whether a database, and no code of ours, has refused something. */
+/** Whether the error comes from a database, and not from code of ours. */
 export const isDatabaseError = (error: unknown): boolean =>
   /^(SQLITE_|ERR_POSTGRES_)/.test(String((error as { code?: unknown } | null)?.code))

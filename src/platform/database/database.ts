@@ -35,7 +35,7 @@ export {
 } from './sql.ts'
 
 /**
- * The database, where each statement is its own transaction and runs beside those with locks, or an open transaction.
+ * Runs a statement: on the database as a transaction of its own, beside those with locks; on a `Tx` as a part of it.
  */
 export interface Writer {
   /** Returns how many rows the statement changed. */
@@ -59,7 +59,7 @@ export class DatabaseUnavailable extends Error {
   readonly retryAfterSecs = 2
 }
 
-/** The same of a change that may have been made, or may still be. The message says so. */
+/** The database became unavailable during a change, which may have been made, or may still be. The message says so. */
 export class OutcomeUnknown extends DatabaseUnavailable {
   override name = 'OutcomeUnknown'
 }
@@ -75,7 +75,7 @@ export class WriteConflict extends Error {
   }
 }
 
-/** The database lacks what it had acknowledged: another copy of it answers, which was promoted or restored. */
+/** The database lacks changes that it had acknowledged: another copy of it answers, which was promoted or restored. */
 export class HistoryLost extends OperatorError {
   override name = 'HistoryLost'
 
@@ -86,7 +86,7 @@ export class HistoryLost extends OperatorError {
   }
 }
 
-/** Other nodes have continued with another copy of the database. A server that restarts may use it. */
+/** Other nodes have continued with another copy of the database. After a restart, this server may use that copy. */
 export class HistoryContinued extends OperatorError {
   override name = 'HistoryContinued'
 
@@ -110,14 +110,14 @@ export interface Tx extends Reader, Writer {
    */
   afterCommit(act: () => void): void
   /**
-   * Gives requests that read a turn of the event loop. For a transaction with thousands of rows, after every few
-   * thousand: others that write still wait for all of it.
+   * Gives requests that read a turn of the event loop. A transaction with many thousands of rows calls it after every
+   * few thousand. Other requests that write still wait for the whole transaction.
    */
   turn(): Promise<void>
   /**
-   * Numbers that the transactions before this one in its group read or wrote, by name, so that this one need not read
-   * them. Empty when a group begins, and whenever changes are undone; on PostgreSQL, in every transaction. Whatever
-   * changes the rows that a number stands for sets or deletes it.
+   * Numbers that earlier transactions of the same group read or wrote, by name, so that this one need not read them.
+   * Empty when a group begins, and whenever changes are undone; on PostgreSQL, empty at the start of every transaction.
+   * Code that changes the rows behind a number must set or delete that number.
    */
   readonly known: Map<string, number>
 }
@@ -125,7 +125,7 @@ export interface Tx extends Reader, Writer {
 /** Differences between the databases beneath the shared subset of SQL. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
-  /** Statements that a transaction with a migration begins with. */
+  /** Statements that run before those of each migration, in the same transaction. */
   readonly beforeMigration: readonly string[]
   /** Translates a migration's statement to the types of this database. */
   definition(statement: string): string
@@ -143,20 +143,20 @@ export interface Database extends Reader, Writer {
   /** Throws `DatabaseUnavailable` if the database cannot be reached. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
-   * Like `transaction`, but runs beside others of this kind that name other locks. It must then decide by, and change,
-   * only rows that its locks stand for, except where a single statement decides: a unique key, `ON CONFLICT`, `DELETE …
-   * RETURNING`, an `UPDATE` whose condition says what it expects. An empty list asserts that every statement decides by
-   * itself.
+   * Like `transaction`, but runs beside others of this kind that name other locks. `work` must then only change, and
+   * base its decisions on, rows that its locks stand for, except where a single statement decides: a unique key, `ON
+   * CONFLICT`, `DELETE … RETURNING`, an `UPDATE` whose condition says what it expects. An empty list asserts that every
+   * statement decides by itself.
    *
-   * What such transactions read of other rows, like the status of an account, is only changed in `transaction`, which
+   * Other rows that such transactions read, like the status of an account, may only be changed in `transaction`, which
    * runs alone. SQLite runs one transaction at a time anyway.
    */
   transactionOn<T>(lock: Lock | readonly Lock[], work: (tx: Tx) => Promise<T>): Promise<T>
   /**
-   * Run reads that all see one state of the database: one that includes all that was committed before. Their connection
-   * serves nothing but snapshots, and several of them at a time if they see the same state. `work` may yield to other
-   * work, but must not wait for anything outside the process: the write-ahead log grows until it ends. On SQLite, it
-   * begins up to five seconds later if the log is already very long.
+   * Runs reads that all see one state of the database, which includes everything that was committed before the call.
+   * Their connection serves nothing but snapshots, and several at a time if they see the same state. `work` may yield
+   * to other work, but must not wait for anything outside the process: the write-ahead log grows until the snapshot
+   * ends. On SQLite, the snapshot begins up to five seconds late if the log is already very long.
    */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   /** A snapshot on the shared read connection, for `work` that awaits nothing but its own few reads. */
@@ -172,11 +172,11 @@ export interface Database extends Reader, Writer {
   readonly threads: ThreadReading | null
   /** Why the last transaction could not be made durable, other than by the caller's own fault; null if it was. */
   readonly writeFault: WriteFault | null
-  /** Write a little, to learn whether that works again: `writeFault` says so. Throws the fault if it does not. */
+  /** Writes a little, to test whether writing works again. Clears `writeFault` if it does; throws the fault if not. */
   retryWriting(): Promise<void>
   /**
-   * Aborts if this process may no longer use the database, with an `OperatorError` as its reason. Everything that is
-   * asked from then on fails with `DatabaseUnavailable`.
+   * Aborts if this process may no longer use the database, with an `OperatorError` as its reason. Every later call
+   * fails with `DatabaseUnavailable`.
    */
   readonly ended: AbortSignal
   close(): Promise<void>
@@ -184,7 +184,7 @@ export interface Database extends Reader, Writer {
 
 export interface ThreadReading {
   readonly path: string
-  /** Note commits on a board, once no earlier commit is on its way to the disk; null: on none, from now on. */
+  /** Notes commits on `board`, once no earlier commit is on its way to the disk. Null: notes none, from now on. */
   notify(board: CommitBoard | null): Promise<void>
 }
 
@@ -217,22 +217,22 @@ export interface Cluster {
    * negative. 0 if it agrees with them, or they do not agree with each other.
    */
   readonly clockError: Millis
-  /**
-   * What this node takes from the clock of its machine, in milliseconds, so that it has the time that all nodes have.
-   */
+  /** What this node subtracts from the clock of its machine, in milliseconds, to get the time that all nodes share. */
   readonly clockCorrection: Millis
-  /** By how many milliseconds the time that this node goes by is ahead of that of the database; behind if negative. */
+  /**
+   * By how many milliseconds the time that this node uses is ahead of the database's clock; negative if it is behind.
+   */
   readonly aheadOfDatabase: Millis
   /**
-   * Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database.
-   * `isAlone`: the server has locked the database, so that all nodes before it are gone.
+   * Registers this node, once the schema is there, so that others see it. Closing the database deletes its row.
+   * `isAlone`: the server has locked the database, so all earlier nodes have ended.
    */
   join(version: string, options?: { isAlone?: boolean }): Promise<void>
   /** Nodes that registered and did not leave, oldest first. */
   nodes(): Promise<NodeState[]>
   /**
-   * Wake the listeners of a channel, on every node, after the transaction is durable. Carries no data, and costs the
-   * transaction nothing: it is sent afterwards, and many become one. It is lost if this node ends in between.
+   * Wakes the listeners of a channel, on every node, once the transaction is durable. Carries no data, and costs the
+   * transaction nothing: it is sent afterwards, many as one. It is lost if this node dies in between.
    */
   notify(tx: Pick<Tx, 'afterCommit'>, channel: string): void
   /**
@@ -242,14 +242,14 @@ export interface Cluster {
    */
   listen(channel: string, act: () => void): () => void
   /**
-   * Take a lease, which one node at a time holds, until it is released. Returns null if another node holds it, or this
-   * one. PostgreSQL ends it with the connection of the node, which must send a heartbeat every few seconds.
+   * Takes a lease, which one node at a time holds, until it is released. Returns null if another node holds it, or this
+   * one already does. PostgreSQL ends it with the node's connection, which must send a heartbeat every few seconds.
    */
   take(lease: string): Promise<Lease | null>
   /**
-   * Do `work` on one node at a time: whenever this node gets the lease. Tried every second. `work` returns when `lost`
-   * aborts; if it returns or throws earlier, the lease goes to the next node that asks. `report` receives what it
-   * throws. Returns the function that ends it, and waits for `work`.
+   * Runs `work` on one node at a time: whenever this node gets the lease, which it asks for every second. `work` must
+   * return when `lost` aborts. If it returns or throws earlier, the lease goes to the next node that asks. `report`
+   * receives the errors that `work` throws. Returns a function that ends all this, and waits for `work`.
    */
   whileHolding(
     lease: string,
@@ -259,53 +259,53 @@ export interface Cluster {
   /** Every lease that was ever taken, by name. */
   leases(): Promise<LeaseState[]>
   /**
-   * Run one statement, a change too, as a transaction of its own that does not wait for others, and return its rows.
-   * For what the nodes remember together for a while, such as counters, and no transaction reads. It may have run
-   * although it fails. Throws `DatabaseUnavailable`.
+   * Runs one statement, which may change something, as a transaction of its own that does not wait for others, and
+   * returns its rows. It is for data that the nodes share for a while and that no transaction reads, such as counters.
+   * A statement that fails may have taken effect all the same. Throws `DatabaseUnavailable`.
    */
   autocommit<Row>(query: Sql): Promise<Row[]>
 }
 
 export interface LogFollowing {
   /**
-   * Read what follows a place in the log; null: all that it has. Ends what read it before. Returns null, and ends
-   * nothing, if the log does not have the place.
+   * Starts a follower that reads the log after `position`; null: all that is not in the database file. It replaces the
+   * one before it. Returns null, and replaces nothing, if the log does not have the position.
    */
   begin(position: LogPosition | null): Promise<LogFollower | null>
-  /** Read again all that is not in the file of the database, and do `work` before anything is added. */
+  /** Has the follower read again all that is not in the database file, and runs `work` before anything is added. */
   rewind<T>(work: () => T): Promise<T>
-  /** Resolves when all commits that had been made by the time of the call are noted. */
+  /** Resolves when the follower has noted all commits that were made before the call. */
   settle(): Promise<void>
-  /** The file of the database, to which checkpoints copy the log. */
+  /** The database file, to which checkpoints copy the log. */
   readonly file: Pick<DatabaseFiles, 'bytes' | 'read'>
   end(): void
-  /** Nothing is acknowledged from now on: the server has to stop, for this reason. Aborts `ended`. */
+  /** Aborts `ended`, with the reason why the server has to stop. Nothing is acknowledged from now on. */
   abandon(reason: OperatorError): void
   readonly abandoned: OperatorError | null
 }
 
-/** What the nodes know of the copy of the database that answers them. */
+/** What the nodes know about the copy of the database that answers them. */
 export interface History {
   /**
-   * Why numbering is stopped: when this node joined, a different copy answered than the one that the nodes had agreed
-   * on, and they have not agreed on this one since.
+   * Why the numbering of events is stopped: when this node joined, another copy answered than the one that the nodes
+   * had agreed on, and they have not agreed on this one since. Null if it is not stopped.
    */
   readonly broken: HistoryLost | null
   /** What `broken` would be for a node that joins now. */
   found(): Promise<HistoryLost | null>
   /** Increases whenever the nodes continue with another copy. */
   readonly generation: number
-  /** The newest event that was there when they did so last. */
+  /** The newest event that was there when the nodes last continued with another copy. */
   readonly keptThrough: number | null
-  /** Whether a connection was lost, and what answers now has not been compared yet. Reads wait until it has. */
+  /** Whether a connection was lost, and the copy that answers now was not compared yet. Reads wait until it was. */
   readonly isDoubtful: boolean
-  /** A condition that holds while the nodes agree on the copy that answers. */
+  /** An SQL condition that holds while the nodes agree on the copy that answers. */
   isWhole(): Sql
-  /** Agree on the copy that answers. Returns false if another node was first. */
+  /** Makes the nodes agree on the copy that answers. Returns false if another node was first. */
   agree(tx: Tx, keptThrough: number): Promise<boolean>
-  /** Compare what answers with what this node knows, soon. */
+  /** Compares the copy that answers with what this node knows, soon. */
   doubt(): void
-  /** Add to what is compared: `missing` returns what is not there although this node knows of it, in words, or null. */
+  /** Adds a check to the comparison: `missing` says what this node knows of and the copy lacks; null if nothing. */
   witness(missing: (reader: Reader) => Promise<string | null>): void
 }
 
@@ -318,7 +318,7 @@ export interface ClusterNode {
 
 export interface Lease {
   readonly name: string
-  /** Greater than that of every holder before. */
+  /** Greater than the fence of every earlier holder. */
   readonly fence: number
   /**
    * Aborts when the lease is lost or released. It may fire late, so call `guard` in every transaction that requires the
@@ -326,8 +326,8 @@ export interface Lease {
    */
   readonly lost: AbortSignal
   /**
-   * Call in each transaction that only the holder may do. Throws `LeaseLost` if another node has taken over; otherwise
-   * none takes over before the transaction ends.
+   * Call it in each transaction that only the holder may run. Throws `LeaseLost` if another node has taken over;
+   * otherwise, no other node takes over before the transaction ends.
    */
   guard(tx: Tx): Promise<void>
   release(): Promise<void>
@@ -409,17 +409,17 @@ export async function* inBoundedPages<Place, Row extends Place>(
   }
 }
 
-/** Bytes of a value that is not the first of a piece. */
+/** Most bytes of a value that is not the first in its piece: see `valueInPiece`. */
 const MAX_INNER_BYTES = 16 * 1024
 
 /**
- * The column `value` in a query for values that are decoded in one turn of the event loop: null for a large one, of
- * which the database knows the length without reading it, except in the row that `isFirst` selects.
+ * The column `value` in a query for values that are decoded in one turn of the event loop. Large values are null,
+ * except in the row that `isFirst` selects. The database knows the length of a value without reading it.
  */
 export const valueInPiece = (isFirst: Sql, { value, bytes } = { value: sql`value`, bytes: sql`length(value)` }): Sql =>
   sql`CASE WHEN ${bytes} <= ${MAX_INNER_BYTES} OR ${isFirst} THEN ${value} END AS value`
 
-/** The rows before the first one without a value. `isEnd`: there are no others after them. */
+/** Returns the rows before the first one whose value was left out. `isEnd`: no rows follow them. */
 export function pieceOf<Row extends { value: Uint8Array | null }>(
   rows: readonly Row[],
   limit: number,
@@ -429,10 +429,10 @@ export function pieceOf<Row extends { value: Uint8Array | null }>(
   return { rows: read as (Row & { value: Uint8Array })[], isEnd: left < 0 && rows.length < limit }
 }
 
-/** Bytes of values that are deleted in one transaction, which reads every page of them: some 5 ms. */
+/** Most bytes of values to delete in one transaction, which reads every page of them: some 5 ms. */
 export const BYTES_PER_DELETION = 1024 ** 2
 
-/** The first values of `key` in a query that has `bytes` beside it, of which one deletion takes these. */
+/** The first keys of `query`, which has columns for `key` and `bytes`: as many as one transaction deletes. */
 export const firstBytes = (key: Sql, query: Sql): Sql => sql`
   (SELECT ${key} FROM (SELECT ${key}, SUM(bytes) OVER (ORDER BY ${key}) - bytes AS before FROM (${query}) AS measured) AS placed
     WHERE before < ${BYTES_PER_DELETION})`
@@ -446,14 +446,14 @@ export async function totalBytes(reader: Reader, query: Sql): Promise<number> {
 }
 
 /**
- * Waits for statements of a transaction that need no results of each other, which a database server then receives at
- * once. Also waits if one fails, because no part of a transaction may run after it. Rejects with the first error, in
- * the order of the arguments.
+ * Waits for statements of one transaction that do not need each other's results, so that a database server receives
+ * them at once. If one of them fails, this still waits for the others, because none may run after the transaction has
+ * ended. Rejects with the first error, in the order of the arguments.
  */
 export async function together<Results extends readonly unknown[]>(
   ...statements: { readonly [I in keyof Results]: Promise<Results[I]> }
 ): Promise<Results> {
-  // One that fails while another is waited for is no unhandled rejection.
+  // A statement may fail while an earlier one is awaited: that must not become an unhandled rejection.
   for (const statement of statements) statement.catch(reportedBelow)
   const results: unknown[] = []
   let fault: { error: unknown } | null = null

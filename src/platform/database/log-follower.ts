@@ -1,16 +1,17 @@
 /**
  * Reads what commits add to SQLite's write-ahead log, for copies that follow the database.
  *
- * The log may start over once a checkpoint has copied all of it, and what was not read then is lost. SQLite decides
- * that when a write transaction begins: with `nBackfill`, which says how many frames have been copied. So the writer's
- * queue calls `beforeWrites` after BEGIN, which reads the rest if all has been copied. At other times the log only
- * grows: pages that change again and again are read once, when they are taken.
+ * Once a checkpoint has copied the whole log, SQLite may restart the log from its beginning, and frames that were not
+ * read by then are lost. SQLite decides that when a write transaction begins, by `nBackfill`, the number of frames that
+ * have been copied. So the writer's queue calls `beforeWrites` after BEGIN, which reads the rest of the log if all of
+ * it has been copied. At other times the log only grows. It is then read when pages are taken, so a page that changes
+ * often is read once.
  *
- * If the process ends before these pages are taken, the next process finds a log that has started over. The present log
- * overwrites the frames of the former one from the first frame on, so the last ones are still there, and `resume` reads
- * them.
+ * If the process ends before these pages are taken, the next process finds a log that has restarted. The present log
+ * overwrites the frames of the former one from the first frame on, so the last frames of the former log are still
+ * there, and `resume` reads them.
  *
- * The numbers of the pages are in the index of the log, `-shm`.
+ * The index of the log, the file `-shm`, says which page each frame holds.
  * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
  * https://www.sqlite.org/walformat.html#the_wal_index_file_format
  */
@@ -31,62 +32,64 @@ const CHECKSUM_BYTES = 8
 /** In a frame's header: its salts, and the checksum of all frames through this one. */
 const FRAME_SALTS_AT = 8
 const FRAME_CHECKSUM_AT = 16
-/** The index is an array of blocks, each of which begins with the numbers of pages; the first has a header as well. */
+/** The index consists of blocks, each of which begins with page numbers. In the first block, a header precedes them. */
 const BLOCK_BYTES = 32_768
 const BLOCK_FRAMES = 4096
 const INDEX_HEADER_BYTES = 136
 const FIRST_BLOCK_FRAMES = 4062
 const BACKFILL_AT = 96
 const WORD_BYTES = 4
-/** Frames are read this many at a time. Fewer take more calls, and more do not fit into the cache of a processor. */
+/** Most frames in one read. Fewer would take more calls, and more do not fit into the cache of a processor. */
 const RUN_FRAMES = 64
-/** Most memory that is kept for the next pages. Clearing new memory each time takes longer than reading them. */
+/** Most memory that is kept for later pages. Clearing new memory each time takes longer than reading the pages. */
 const MAX_KEPT_BYTES = 64 * 1024 ** 2
-/** In this many pieces: while the pages of one commit are sealed, those of others are read. */
+/** Most buffers that are kept: while the pages of one commit are being sealed, those of other commits are read. */
 const MAX_KEPT = 3
-/** A piece is kept unless less than this part of it was needed lately. */
+/** A buffer is kept only if at least this part of it was needed lately. */
 const LEAST_USE = 1 / 16
-/** What was needed once counts as this much the next time: a small commit often follows a large one. */
+/** The size that was needed lately fades by this factor with each commit: a small commit often follows a large one. */
 const FADING = 0.9
-/** Reading over a few frames that are not needed takes less time than another call. */
+/** Reading over up to this many frames that are not needed takes less time than another call. */
 const MAX_SKIPPED_FRAMES = 3
 
 /** A place in the log. */
 export interface LogPosition {
-  /** Other ones each time that the log starts over; empty before there is a log. */
+  /** They change whenever the log restarts; empty before there is a log. */
   salts: string
   frames: number
-  /** The checksum of the last frame, which covers all before it. */
+  /** The checksum of the last frame, which covers all frames before it. */
   checksum: string
 }
 
-/** Pages as of a commit. */
+/** Pages that commits have changed, as of the last of these commits. */
 export interface Pages {
-  /** As `PageList` has them. */
+  /** In the format of `PageList`. */
   pages: Uint8Array<ArrayBuffer>
   /** Size of the database after the commit, in pages. */
   databasePages: number
-  /** What follows it. */
+  /** The place up to which the log has been read for these pages. */
   position: LogPosition
 }
 
-/** What has to happen, besides the flush, before commits are acknowledged: `ContinuousSending` is one, with `sync`. */
+/** What commits must pass, besides the flush, before they are acknowledged: `ContinuousSending` is one, with `sync`. */
 export interface CommitGate {
   /** Why no transaction can be acknowledged, and since when by the monotonic clock; null if they can. */
   readonly refusal: { error: Error; at: number } | null
   /**
-   * Called after each COMMIT, before the next one, and while earlier ones may wait here. Resolves once all that was
-   * committed by then may be acknowledged; rejects if that will never be, and then all later ones do.
+   * Called after each COMMIT and before the next one; earlier ones may still wait here. Resolves once this commit and
+   * all before it may be acknowledged. Rejects if they never may be, and then rejects all later commits.
    */
   pass(commit: GatedCommit): Promise<void>
 }
 
 export interface GatedCommit {
-  /** Resolves when it is on the disk. */
+  /** Resolves when the commit is on the disk. */
   flushed: Promise<void>
-  /** Reads the state after it, until it has passed. */
+  /** Reads the state after the commit. Works until the commit has passed. */
   state: Reader
-  /** Tell those who wait that the outcome is not known yet. Also refuses all that have not begun. */
+  /**
+   * Tells callers that the outcome of this commit is not known yet, and refuses all transactions that have not begun.
+   */
   refuse(error: Error): void
 }
 
@@ -94,20 +97,20 @@ export class LogFollower {
   readonly #log: number
   readonly #files: DatabaseFiles
   #position: LogPosition = { salts: NO_LOG, frames: 0, checksum: '' }
-  /** Frames of commits that are in the log. */
+  /** Committed frames in the log. */
   #frames = 0
-  /** What has been read since pages were last taken. */
+  /** The pages that have been read since the last `take`. */
   #pages = new PageList()
   #databasePages = 0
-  /** For the pages that are read once others were taken. They are used in turn, so that none is kept for nothing. */
+  /** Buffers for later pages. They are used in turn, so that none is kept for nothing. */
   readonly #kept: Uint8Array<ArrayBuffer>[] = []
-  /** About the most bytes that pages have lately had. */
+  /** About the size of the largest pages that were lately given back. */
   #neededBytes = 0
   readonly #run = new Uint8Array(RUN_FRAMES * FRAME_BYTES)
   readonly #word = Buffer.alloc(WORD_BYTES)
-  /** Whether the log started over when it should not have: frames are missing. */
+  /** Whether frames are missing, because the log restarted when it should not have. */
   isBroken = false
-  /** Commits are acknowledged by it, unless it is null. */
+  /** What commits have to pass before they are acknowledged; null if the flush is enough. */
   gate: CommitGate | null = null
   /** Called after a commit that has added to the log. */
   onCommit: () => void = () => {}
@@ -124,8 +127,8 @@ export class LogFollower {
   }
 
   /**
-   * Call between groups. Read what is in the log, and not in the file of the database, so that the file and the pages
-   * that are taken next are whole; and also what follows the pages that were taken last, for copies that have those.
+   * Call between groups. Reads all frames that are not in the database file yet, so that the file and the pages that
+   * are taken next are whole. Also reads what follows the pages that were taken last, for copies that have those.
    */
   rewind(frames: number): void {
     this.#read()
@@ -135,8 +138,8 @@ export class LogFollower {
   }
 
   /**
-   * Call between groups. Read what follows a place that was read before, also if the log has started over once since.
-   * Returns false if the log does not have that.
+   * Call between groups. Reads what follows a position that was read before, even if the log has restarted once since
+   * then. Returns false if the log no longer has that.
    */
   resume(position: LogPosition, frames: number): boolean {
     const salts = this.#saltsNow()
@@ -156,11 +159,12 @@ export class LogFollower {
   }
 
   /**
-   * Read what the log had after a position before it started over. The frame of the position is still there, so the
-   * present log is shorter. Returns false if it cannot be told where the former log ended.
+   * Reads what the log had after `position` before it restarted. The frame of `position` is still there, so the present
+   * log is shorter. Returns false if it is unclear where the former log ended.
    *
-   * All of the former log was copied into the file before. So the pages are read there: what a commit that failed has
-   * left behind after the last one does no harm. Those that have changed since are read from the present log.
+   * Before the restart, the whole former log was copied into the database file. So only that file is read, and frames
+   * that a failed commit left behind the last one do no harm. Pages that have changed since are read from the present
+   * log.
    */
   #readFormer(position: LogPosition, salts: string): boolean {
     const changed = new Set<number>()
@@ -171,7 +175,7 @@ export class LogFollower {
       const count = readAt(this.#log, bytes, frameAt(index))
       if (count < FRAME_HEADER_BYTES) break
       if (saltsIn(frame) !== position.salts) {
-        // After a loss of power, parts of the present log that were never flushed may be here.
+        // After a power loss, parts of the present log that were never flushed may be here.
         const words = [position.salts, salts].flatMap(wordsOf)
         if (wordsOf(saltsIn(frame)).some((word) => words.includes(word))) return false
         break
@@ -202,8 +206,8 @@ export class LogFollower {
   }
 
   /**
-   * Called after each group, and before the gate, with the number of committed frames in the log, which has started
-   * over only if all of it was read.
+   * Called after each group, and before the gate, with the number of committed frames in the log. The log can only have
+   * restarted if all of it was read.
    */
   note(frames: number): void {
     const salts = this.#isRead ? this.#saltsNow() : this.#position.salts
@@ -214,7 +218,7 @@ export class LogFollower {
     this.onCommit()
   }
 
-  /** Called when a write transaction has begun, and has written nothing. */
+  /** Called when a write transaction has begun, before it writes anything. */
   beforeWrites(): void {
     if (!this.#isRead && this.#copiedFrames() >= this.#frames) this.#read()
   }
@@ -228,7 +232,7 @@ export class LogFollower {
     return taken
   }
 
-  /** Pages that were taken are not needed any more. Others may overwrite them. */
+  /** The pages are no longer needed: later pages may overwrite them. */
   giveBack({ pages: { buffer, byteLength } }: Pages): void {
     this.#neededBytes = Math.max(byteLength, this.#neededBytes * FADING)
     const bytes = this.#kept.reduce((sum, kept) => sum + kept.byteLength, buffer.byteLength)
@@ -259,7 +263,7 @@ export class LogFollower {
 
   /** Read the newest content of each page, from the frames that begin with `start`, a run of frames at a time. */
   #readPages(numbers: Uint32Array, start: number): void {
-    /** Of each page, the index of its newest frame. */
+    /** For each page, the index of its newest frame. */
     const newest = new Map<number, number>()
     for (let index = 0; index < numbers.length; index++) newest.set(numbers[index]!, index)
     for (let first = 0; first < numbers.length;) {
@@ -309,7 +313,7 @@ export class LogFollower {
     return header.toString('hex', SALTS_AT, SALTS_AT + SALTS_BYTES)
   }
 
-  /** Of the last frame of this number of frames. */
+  /** The header of the last of this many frames. */
   #frameHeader(frames: number): Buffer {
     const header = Buffer.alloc(FRAME_HEADER_BYTES)
     readAt(this.#log, header, frameAt(frames - 1))
@@ -324,18 +328,18 @@ const checksumIn = (frame: Buffer): string =>
   frame.toString('hex', FRAME_CHECKSUM_AT, FRAME_CHECKSUM_AT + CHECKSUM_BYTES)
 const wordsOf = (salts: string): string[] => [salts.slice(0, 2 * WORD_BYTES), salts.slice(2 * WORD_BYTES)]
 
-/** Whether a log with these salts has started over once since it had the former ones: it counts the first word up. */
+/** Whether the log has restarted once between these salts: every restart increments the first word. */
 function isNext(former: string, salts: string): boolean {
   const [before, now] = [former, salts].map((each) => Number.parseInt(wordsOf(each)[0]!, 16)) as [number, number]
   return now === (before + 1) % 2 ** 32
 }
 
-/** The checksum of frames, one after another. */
+/** The running checksum of frames. */
 class Checksum {
   #first: number
   #second: number
 
-  /** `isLittle`: how it takes words; it is always stored big-endian. */
+  /** `isLittle`: whether the checksum reads words as little-endian. It is always stored as big-endian. */
   constructor(
     before: string,
     readonly isLittle: boolean,
@@ -345,7 +349,7 @@ class Checksum {
     this.#second = second
   }
 
-  /** Returns that of all through this frame. */
+  /** Adds a frame. Returns the checksum of all frames through this one. */
   add(frame: Uint8Array): string {
     const view = new DataView(frame.buffer, frame.byteOffset)
     let [first, second] = [this.#first, this.#second]
@@ -363,7 +367,7 @@ class Checksum {
   }
 }
 
-/** Returns how many bytes there were. */
+/** Returns how many bytes were read: fewer than asked for only at the end of the file. */
 function readAt(descriptor: number, buffer: Uint8Array, at: number): number {
   let done = 0
   while (done < buffer.byteLength) {

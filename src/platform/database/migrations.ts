@@ -1,6 +1,6 @@
 /**
  * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction. A new
- * SQLite database gets all of them in the same one.
+ * SQLite database gets all of them in a single transaction.
  *
  * A file is never edited once released. An older binary refuses a database that a newer one has migrated, unless
  * servers share the database and are upgraded one after another: then it runs if the newer migrations only added
@@ -19,8 +19,8 @@ export interface Migration {
   /** What PostgreSQL runs instead, if the statements are outside the shared subset. */
   postgres?: string
   /**
-   * Number of a migration that a server must know to use the schema after this one, for a migration that takes
-   * something away: that of the one whose version stopped using it. The column `needs` exists since migration 115.
+   * For a migration that takes something away: the number of the migration whose version stopped using that. A server
+   * must know it to use the schema after this one. The column `needs` exists since migration 115.
    */
   needs?: number
 }
@@ -42,9 +42,9 @@ export interface MigrateOptions {
  * Bring the schema up to date; several servers may do it at once. Returns the names of the migrations that were
  * applied.
  *
- * Throws `OperatorError` if servers that run could not use the schema afterwards, and `SchemaTooNew` if a newer version
- * has migrated the database. A shared one may have migrations that this version does not know, as long as none of them
- * `needs` another one that it does not know either.
+ * Throws `OperatorError` if running servers could not use the schema afterwards, and `SchemaTooNew` if a newer version
+ * has migrated the database. A shared database may have migrations that this version does not know, as long as none of
+ * them `needs` another unknown one.
  */
 export async function migrate(
   db: Database,
@@ -101,8 +101,8 @@ function refuseNewer(applied: readonly Applied[], migrations: readonly Migration
 }
 
 /**
- * A server that runs knows none of the pending migrations. It could not use the schema if one of them took away what
- * another one stopped using: a version in between was skipped.
+ * Running servers know none of the pending migrations. They could not use the schema if one of these took away what
+ * another one of them stopped using: a version in between would be skipped.
  */
 async function refuseSkipping(db: Database, pending: readonly Migration[]): Promise<void> {
   const numbers = new Set(pending.map(({ number }) => number))
@@ -150,8 +150,8 @@ export const appliedNumbers = async (db: Pick<Database, 'all'>): Promise<Set<num
   new Set((await db.all<Applied>(sql`SELECT number FROM schema_migration`)).map(({ number }) => number))
 
 /**
- * Number of no migration: versions that do not know it take it for that of a newer version, and refuse the database
- * too.
+ * A number that no migration has. Versions that do not know this mark take it for a migration of a newer version, and
+ * refuse the database too.
  */
 const COPY_MARK = 999_999_999
 
@@ -169,7 +169,7 @@ export async function unmarkCopy(db: Database): Promise<void> {
   await db.run(sql`DELETE FROM schema_migration WHERE number = ${COPY_MARK}`)
 }
 
-/** Whether the database is the target of a copy that has not ended. It must have the table of migrations. */
+/** Whether the database is the target of an unfinished copy. It must have the table of migrations. */
 export async function isCopyMarked(db: Database): Promise<boolean> {
   return (await db.get(sql`SELECT 1 FROM schema_migration WHERE number = ${COPY_MARK}`)) !== null
 }

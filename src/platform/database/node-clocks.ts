@@ -1,23 +1,23 @@
 /**
- * The time that the nodes of a cluster go by: that of the clock in the middle, PostgreSQL's among them, so that all
- * have the same one. What a node writes and another one compares with its own time (the end of a window, of a lease, of
- * a block) would otherwise be over too early or too late, or look as if a clock that was wrong had written it.
+ * The time that the nodes of a cluster share: that of the median of their clocks and PostgreSQL's. Without it, an
+ * instant that one node writes and another compares with its own time (the end of a window, of a lease, of a block)
+ * would come too early or too late, or look as if a wrong clock had written it.
  *
- * A node whose clock is wrong would also delete what the others keep, and sign commits of the future. Each node notes
- * with its heartbeats how far its clock is ahead of PostgreSQL's. If most clocks agree on another time than its own, it
- * goes by that, however far away it is.
+ * A node whose clock is wrong would also delete what the others keep, and sign commits that are dated in the future.
+ * Each node notes with its heartbeats how far its clock is ahead of PostgreSQL's. If most clocks agree on another time
+ * than that of a node, the node uses their time, however large the difference is.
  *
- * A node that is alone with PostgreSQL cannot know which of the two clocks is wrong, and goes by its own.
+ * A node that is alone with PostgreSQL cannot know which of the two clocks is wrong, and uses its own.
  */
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 
 /** Clocks that differ by less agree. Access tokens and proofs allow for as much. */
 const AGREEING_MILLIS = 2 * MINUTE_MILLIS
-/** A clock that was wrong is right again once it differs by less, so that one near the limit is not set to and fro. */
+/** A wrong clock is right again once it differs by less: the gap keeps a clock near the limit from flipping. */
 const RIGHT_AGAIN_MILLIS = MINUTE_MILLIS
-/** A small difference that changes by less stays what it was: answers take milliseconds. */
+/** A small difference that changes by less than this stays as it was: answers take milliseconds. */
 const UNNOTICED_MILLIS = 50
-/** An error that changes by less stays what it was, so that time runs evenly. */
+/** An error that changes by less than this stays as it was, so that time runs evenly. */
 const JITTER_MILLIS = 1000
 
 /** All instants are in milliseconds. */
@@ -30,20 +30,20 @@ interface Answer {
 }
 
 /**
- * By how much the clock of a node is ahead of PostgreSQL's, negative if behind. An answer may have taken long: of what
- * the difference may be, this is the smallest.
+ * By how much the clock of a node is ahead of PostgreSQL's, negative if behind. An answer may have taken long: of the
+ * differences that are possible, this is the smallest.
  */
 export const aheadBy = ({ at, askedAt, answeredAt }: Answer): number =>
   Math.max(askedAt - at, Math.min(0, answeredAt - at))
 
 /**
  * By how much the clock of a node is wrong, given by how much it and those of other nodes are ahead of PostgreSQL's.
- * `before`: what was found last, which holds while too few nodes are there to tell.
+ * `before`: the last result, which stays valid while too few nodes are there to decide.
  */
 export function clockError(own: number, others: readonly number[], before: number): number {
   if (isRight(own, before)) return 0
   const clocks = [0, own, ...others]
-  // Clocks that agree and are the majority have the middle one among them.
+  // If a majority of the clocks agrees, the clock in the middle is one of them.
   const middle = middleOf(clocks)
   const agreeing = clocks.filter((clock) => Math.abs(clock - middle) <= AGREEING_MILLIS).length
   if (agreeing <= clocks.length / 2) return Math.abs(own - before) <= AGREEING_MILLIS ? before : 0
@@ -57,8 +57,8 @@ function middleOf(clocks: readonly number[]): number {
 }
 
 /**
- * By how much a clock that is right differs from the one in the middle; as `clockError`. Once the others have left, it
- * differs by as much as before.
+ * By how much a clock that is right differs from the one in the middle; parameters as for `clockError`. Once the other
+ * nodes have left, the last difference stays valid.
  */
 export function clockOffset(own: number, others: readonly number[], before: number): number {
   if (others.length === 0) return Math.abs(own - before) <= JITTER_MILLIS ? before : 0

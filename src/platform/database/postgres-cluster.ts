@@ -2,9 +2,9 @@
  * The cluster on PostgreSQL: notifications, and leases that end with a connection.
  *
  * A lease is an advisory lock of this node's **session**, a connection for nothing else. PostgreSQL ends the session,
- * and with it every lease, when the connection closes or has been silent for too long. The holder may learn of it late,
- * so its transactions check the fence: a number in the row of the lease that each new holder raises. They lock that row
- * until they end, and so a new holder waits for the last transaction of the one before.
+ * and with it every lease, when the connection closes or has been silent for too long. The holder may learn of that
+ * late, so its transactions check the fence: a number in the row of the lease that each new holder raises. They lock
+ * that row until they end, so that a new holder waits for the last transaction of the former one.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { endsInTime } from '../../base/in-time.ts'
@@ -34,13 +34,13 @@ import type { Waits } from './postgres-waits.ts'
 
 /** Settings of the session that holds the leases. */
 const settingsOf = ({ idleSessionMillis }: Waits) => ({ idle_session_timeout: idleSessionMillis, lock_timeout: 5000 })
-/** Of the connection for `autocommit` and for notifications, whose statements are short. Requests wait for some. */
+/** Settings of the connection for `autocommit` and notifications. Its statements are short: requests wait for some. */
 const autocommitSettings = { statement_timeout: 5000 }
-/** Between tries to take a lease, and to listen. */
+/** Between attempts to take a lease, or to listen. */
 const RETRY_MILLIS = 1000
-/** Heartbeats that are answered while a node waits for its own notification, which takes milliseconds. */
+/** Answered heartbeats after which a node stops waiting for its own notification, which takes milliseconds. */
 const MAX_UNHEARD_BEATS = 3
-/** Nodes that join take turns. */
+/** Key of the advisory lock with which nodes that join take turns. */
 const JOIN_LOCK = 0x6a_6f_69_6e
 const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
 
@@ -60,7 +60,7 @@ export class PostgresCluster implements Cluster {
   readonly #session: SupervisedPool
   /** Receives notifications, on a connection that does nothing else and that the driver reopens if it is lost. */
   readonly #listener: SupervisedPool
-  /** Aborts when nothing is received on the pool that listens. */
+  /** Aborts when the pool that listens is replaced. */
   #listening = new AbortController()
   readonly #autocommit: SupervisedPool
   readonly #held = new Map<string, HeldLease>()
@@ -69,14 +69,16 @@ export class PostgresCluster implements Cluster {
   readonly #notifications = new BatchLoop(() => this.#send())
   /** Ends listening for the notifications of this node to itself. */
   #stopHearing: (() => void) | null = null
-  /** When the last of these was sent, and how many heartbeats were answered since; null once it has arrived. */
+  /**
+   * When this node last notified itself, and how many heartbeats were answered since; null once it has heard itself.
+   */
   #soundedAt = performance.now()
   #beatsUnheard: number | null = null
   #version: string | null = null
   #clockId = Math.floor(Math.random() * CLOCK_IDS)
-  /** By how much the clock of this machine was ahead of PostgreSQL's when that answered last; null before. */
+  /** By how much this machine's clock was ahead of PostgreSQL's at its last answer; null before the first. */
   #clockAhead: { millis: number; at: Reading } | null = null
-  /** By how much it was wrong when it was last compared with those of others; and, if it was right, differed. */
+  /** By how much this machine's clock was wrong when it was last compared; if it was right, by how much it differed. */
   #clockError = 0
   #clockOffset = 0
   #comparedAt: Reading = { wall: 0, monotonic: 0 }
@@ -127,12 +129,12 @@ export class PostgresCluster implements Cluster {
     return [this.#session, this.#autocommit, this.#listener, ...this.hooks.pools]
   }
 
-  /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
+  /** Runs `work` on the session. If the connection is lost in between, later statements run on another one. */
   #ask<T>(work: (session: Reader) => Promise<T>): Promise<T> {
     return this.#session.use((pool) => work(readerOn((query) => send(pool, statementOf(query)))))
   }
 
-  /** As `#ask`, for callers that do not know what a lost connection is. */
+  /** As `#ask`, but reports a lost connection as `DatabaseUnavailable`. */
   async #tell<T>(work: (session: Reader) => Promise<T>): Promise<T> {
     try {
       return await this.#ask(work)
@@ -169,8 +171,7 @@ export class PostgresCluster implements Cluster {
     this.#pulse.unref()
   }
 
-  /** Fails pending queries on all connections once the node's own heartbeat is unanswered.
-   */
+  /** Fails the pending queries of all connections once the node's own heartbeat has gone unanswered for too long. */
   #hark(): void {
     const { silenceMillis, pulseMillis, heartbeatMillis } = this.hooks.waits
     if (++this.#silentLooks % (silenceMillis / pulseMillis) > 0) return
@@ -207,7 +208,7 @@ export class PostgresCluster implements Cluster {
     this.#noteClock(answer!, asked)
   }
 
-  /** PostgreSQL has told its time. */
+  /** Notes the time that PostgreSQL has told. */
   #noteClock({ at }: { at: Millis }, asked: Reading): void {
     this.#clockAhead = { millis: aheadBy({ at, askedAt: asked.wall, answeredAt: this.hooks.now() }), at: asked }
   }
@@ -221,8 +222,8 @@ export class PostgresCluster implements Cluster {
   }
 
   /**
-   * Heartbeats of the future are from before PostgreSQL's clock was set back. What they note says nothing about the
-   * time that it tells now.
+   * Returns by how much the clocks of other live nodes are ahead of PostgreSQL's. A heartbeat with a future time is
+   * from before PostgreSQL's clock was set back, so what it notes says nothing about the present clock.
    */
   async #otherClocks(): Promise<number[]> {
     const rows = await this.#ask((session) =>
@@ -277,8 +278,8 @@ export class PostgresCluster implements Cluster {
   }
 
   /**
-   * A connection that only receives may be dead without a sign, as when a firewall between has restarted. So this node
-   * sends itself a notification from time to time, and listens on another connection if it does not hear it.
+   * A connection that only receives may be dead without a sign, as when a firewall in between has restarted. So this
+   * node notifies itself from time to time, and listens on another connection if the notification does not arrive.
    */
   #checkHearing(): void {
     if (this.#beatsUnheard !== null && ++this.#beatsUnheard > MAX_UNHEARD_BEATS) {
@@ -292,8 +293,8 @@ export class PostgresCluster implements Cluster {
   }
 
   /**
-   * A heartbeat that is ahead is from before PostgreSQL's clock was set back. It says nothing of a node that has no
-   * connection.
+   * A heartbeat with a future time is from before PostgreSQL's clock was set back. It does not show that a node without
+   * connections is alive.
    */
   async nodes(): Promise<NodeState[]> {
     return this.#tell((session) =>
@@ -349,7 +350,7 @@ export class PostgresCluster implements Cluster {
 
   async #take(name: string): Promise<HeldLease | null> {
     if (this.#held.has(name)) return null
-    // In the map from the beginning: the same session would get its own lock a second time.
+    // Added before the lock is taken: PostgreSQL would give the same session its own lock a second time.
     const lease: HeldLease = new HeldLease(name, () => this.#release(lease))
     this.#held.set(name, lease)
     try {
@@ -374,7 +375,7 @@ export class PostgresCluster implements Cluster {
       INSERT INTO lease (name, fence, holder, taken_at) VALUES (${name}, 1, ${this.node.id}, ${nowMillis})
       ON CONFLICT (name) DO UPDATE SET fence = lease.fence + 1, holder = excluded.holder, taken_at = excluded.taken_at
       RETURNING fence, pg_backend_pid() AS pid`)
-    // On another connection, the lock is gone with the one before.
+    // If the second statement ran on another connection, the lock ended with the first one.
     return row!.pid === lock!.pid ? row!.fence : 0
   }
 
@@ -417,7 +418,7 @@ export class PostgresCluster implements Cluster {
     return end
   }
 
-  /** Another node may take the lease once the work has ended. */
+  /** Runs the work, and then releases the lease, so that another node may take it. */
   async #hold(lease: HeldLease, work: (lease: Lease) => Promise<void>, stopping: AbortSignal): Promise<void> {
     const end = () => lease.end()
     stopping.addEventListener('abort', end)

@@ -1,4 +1,4 @@
-/** A connection that writes. It holds the server's lock on the database, and leaves a mark in what it commits. */
+/** A connection for writing. It holds the server's lock on the database, and leaves a mark in each commit. */
 import type { ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -19,19 +19,19 @@ const SERVER_LOCK_TIMEOUT_SECS = 3
 const LOCK_NOT_AVAILABLE = '55P03'
 /** SQLSTATE `division_by_zero`. */
 const DIVISION_BY_ZERO = '22012'
-/** Between looks whether a COMMIT was made. */
+/** Between checks whether a COMMIT was made. */
 const LOOK_MILLIS = 200
 
 /**
- * Timeouts that PostgreSQL enforces, so that locks are released: a node may freeze or lose its connection without
- * notice in a transaction that all others wait for.
+ * Timeouts that PostgreSQL enforces, so that locks are released even if a node freezes, or loses its connection without
+ * notice, in a transaction that all others wait for.
  */
 const settingsOf = ({ lockMillis, idleTransactionMillis }: Waits) => ({
   lock_timeout: lockMillis,
   statement_timeout: MINUTE_MILLIS,
   idle_in_transaction_session_timeout: idleTransactionMillis,
 })
-/** More than the longest statement. */
+/** Longer than the longest statement. */
 const SILENCE_MILLIS = 75_000
 
 export interface Writing {
@@ -42,8 +42,8 @@ export interface Writing {
 }
 
 /**
- * Tells a COMMIT that was made from one that was not. The row of the writer counts its commits; a transaction that
- * finds another count than the one before fails, and the database has lost what this server knew.
+ * Tells whether a COMMIT was made. The row of the writer counts its commits. A transaction that finds another count
+ * than the one that this server knows fails: the database has lost a commit.
  */
 export interface Mark {
   leave(connection: ReservedSQL): Promise<unknown>
@@ -121,7 +121,7 @@ export class PostgresWriter {
     this.#isReady = true
   }
 
-  /** Fails if there is no such mark. Sent before COMMIT, which then rolls back. */
+  /** Counts the commit in the row of this writer. Sent before COMMIT, which rolls back if the row has another count. */
   async #leaveMark(connection: ReservedSQL): Promise<void> {
     try {
       await connection.unsafe(
@@ -134,7 +134,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Another server that took the lock while the connection was lost has made the caches of this one stale. */
+  /** Takes the server's lock. If another server has taken it since the connection was lost, our caches are stale. */
   async #takeServerLock(connection: ReservedSQL, suffix: string): Promise<void> {
     // A server that has just ended, or our own lost connection, may hold the lock for a moment longer.
     await connection.unsafe(`SET lock_timeout = '${SERVER_LOCK_TIMEOUT_SECS}s'`)
@@ -152,7 +152,7 @@ export class PostgresWriter {
     }
   }
 
-  /** A connection whose line was cut may still hold locks. */
+  /** Ends the session of the former connection: if that was cut, the session may still hold locks. */
   async #endFormer(connection: ReservedSQL): Promise<void> {
     const [own, former] = ['pid = pg_backend_pid()', 'pid = $1 AND CAST(backend_start AS TEXT) = $2']
     if (this.#backend)
@@ -175,9 +175,9 @@ export class PostgresWriter {
   }
 
   /**
-   * Whether the COMMIT was made whose answer was lost. After the answer it can no longer be made. Throws
-   * `DatabaseUnavailable` if that cannot be found out until `end`, on the monotonic clock. An error of the look says
-   * nothing about the COMMIT, whatever it is.
+   * Returns whether a COMMIT whose answer was lost was made; once this returns, it can no longer be made. Throws
+   * `DatabaseUnavailable` if that is not known by `end`, on the monotonic clock. An error of the check says nothing
+   * about the COMMIT, so the check is repeated.
    */
   async wasCommitted(end: number): Promise<boolean> {
     for (;;) {
@@ -193,8 +193,8 @@ export class PostgresWriter {
 
   async #settle(connection: ReservedSQL): Promise<boolean> {
     const [before, made, refused] = [0, 1, 2].map((more) => BigInt(this.#commits + more)) as [bigint, bigint, bigint]
-    // Mark the transaction as refused. This waits for the transaction if it has not ended; if it committed, the mark is
-    // no longer `before`.
+    // Mark the transaction as refused. If it has not ended, this waits for it; if it has committed, the mark is no
+    // longer `before`.
     const { count } = await connection.unsafe('UPDATE commit_mark SET mark = $3 WHERE writer = $1 AND mark = $2', [
       this.#id,
       before,
@@ -207,14 +207,14 @@ export class PostgresWriter {
       this.#mark.made()
       return true
     }
-    // Neither committed nor marked as refused, now or by an earlier attempt whose response was lost: a change is
-    // missing.
+    // The transaction was neither committed nor marked as refused, now or by an earlier attempt whose answer was lost:
+    // a change is missing.
     if (count === 0 && !(await isAt(refused))) throw unreachable(this.state.history.markMissing())
     this.#commits += 2
     return false
   }
 
-  /** Its mark says nothing about the next transaction, which leaves one of another name. */
+  /** Begins a new row of marks: what the old one counts is unknown, so it says nothing about the next transaction. */
   #unknownOutcome(cause: unknown): DatabaseUnavailable {
     this.#id = randomUUID()
     this.#commits = 0

@@ -19,7 +19,7 @@ const lostStates = /^(08...|57P0.|25P03|25P04|25006)$/
 const conflictStates = /^(40001|40P01)$/
 
 const FULL_DISK = '53100'
-/** A standby was to write. */
+/** A standby was asked to write. */
 const READ_ONLY = '25006'
 /** What callers are told, by SQLSTATE. The first that matches decides. */
 const outages: readonly [RegExp, string][] = [
@@ -39,14 +39,14 @@ export const isLost = (error: unknown): boolean =>
   lostStates.test(stateOf(error)) || lostCodes.test(String((error as DriverError | null)?.code))
 
 /**
- * A pooler refuses a setting with which a connection begins, or has connections share sessions: a prepared statement is
- * there already, or is not.
+ * The error comes from a connection pooler. It refuses a setting with which a connection begins, or lets connections
+ * share sessions, in which a prepared statement exists already, or is missing.
  */
 export const isPooled = (error: unknown): boolean =>
   /^(42P05|26000)$/.test(stateOf(error)) ||
   (error instanceof Error && error.message.startsWith('unsupported startup parameter'))
 
-/** The connection leads to a standby. It may stay open although others lead to the server that writes by now. */
+/** The connection leads to a standby. It may stay open although newer ones lead to the server that writes by now. */
 export const isStandby = (error: unknown): boolean => stateOf(error) === READ_ONLY
 
 /** What a standby says to `READ WRITE`: the feature is not supported. */
@@ -55,7 +55,7 @@ export const isRefusedByStandby = (error: unknown): boolean => stateOf(error) ==
 export const standbyFound = (cause?: unknown): Error =>
   Object.assign(new Error('the database is a standby', { cause }), { errno: READ_ONLY })
 
-/** What the driver reports, for a connection that has been opened again meanwhile. */
+/** The error that the driver reports for a lost connection, for one that was reopened before its answer came. */
 export const connectionLost = (): Error =>
   Object.assign(new Error('the connection was lost'), { code: 'ERR_POSTGRES_CONNECTION_CLOSED' })
 
@@ -66,12 +66,12 @@ export const isConflict = (error: unknown): boolean =>
 /** A statement was refused because one before it in the transaction had failed. */
 export const isAborted = (error: unknown): boolean => stateOf(error) === '25P02'
 
-/** Every writer meets the same: the disk of the database is full, or reports errors. */
+/** The disk of the database is full, or reports errors: every writer meets the same error. */
 export const isDiskOutage = (error: unknown): boolean => /^(53100|58...)$/.test(stateOf(error))
 
 export const isDiskFull = (error: unknown): boolean => stateOf(error) === FULL_DISK
 
-/** The error that callers receive: one that says that the database is not available, if that is the reason. */
+/** Returns the error for callers: `DatabaseUnavailable` if the database is unavailable, otherwise the error itself. */
 export function faultOf(error: unknown): unknown {
   const [, words] = outages.find(([states]) => states.test(stateOf(error))) ?? []
   if (words !== undefined) return new DatabaseUnavailable(words, { cause: error })

@@ -4,8 +4,8 @@
  * Round trips cost more than statements, so statements that need no results of each other are sent together: BEGIN, the
  * locks and the first statement of the first member; the mark and COMMIT.
  *
- * Members run without savepoints at first. A member that fails before it has changed anything is left out; if one fails
- * later, the group is rolled back and runs again with savepoints, in which it falls alone.
+ * Members run without savepoints at first. A member that fails before it has changed anything is left out. If one fails
+ * later, the group is rolled back and runs again with savepoints, so that only that member is undone.
  */
 import type { ReservedSQL } from 'bun'
 import { WriteConflict, type DatabaseCounters, type Sql, type Tx } from './database.ts'
@@ -71,15 +71,15 @@ export class Group {
         return count
       },
       afterCommit: (act) => void this.#afterCommit.push(act),
-      // Every statement waits for its answer.
+      // Every statement waits for its answer, which gives others their turn.
       turn: () => Promise.resolve(),
       known: new Map(),
     }
   }
 
   /**
-   * Returns what became of each member, once the COMMIT is durable. Throws if that is the same for all:
-   * `CommitInterrupted` if it is not known; otherwise nothing has happened.
+   * Returns the outcome of each member, once the COMMIT is durable. Throws if the whole group fails. After
+   * `CommitInterrupted`, or `OutcomeUnknown` without a mark, it may be committed; after any other error, it is not.
    */
   async run(members: readonly Work[]): Promise<Outcome[]> {
     const begun = Promise.all([this.#command('BEGIN'), this.#ask(this.options.lock)])
@@ -87,7 +87,7 @@ export class Group {
     const outcomes: Outcome[] = []
     try {
       for (const work of members) {
-        // If the beginning failed, that is why the member did.
+        // If BEGIN or the locks failed, that error is the reason why the member failed, so it comes first.
         const outcome = await this.#member(work).finally(() => begun)
         outcomes.push(outcome)
         if (!this.#isDoomed) continue
@@ -114,7 +114,7 @@ export class Group {
     try {
       const marked = mark && this.#ask((connection) => mark.leave(connection))
       const [done] = await Promise.all([this.#command('COMMIT'), marked])
-      // PostgreSQL says so, and reports no error, if a statement had failed.
+      // After a failed statement, PostgreSQL answers COMMIT with ROLLBACK, and reports no error.
       if (done.command !== 'COMMIT') throw new Error('the transaction was rolled back')
     } catch (error) {
       if (!isLost(error) || !this.#hasWritten) throw error

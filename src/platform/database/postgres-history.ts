@@ -1,14 +1,14 @@
 /**
- * Notices that PostgreSQL has lost what it had acknowledged. A standby that was promoted lacks the last transactions if
- * it was asynchronous, and a restored copy lacks everything since it was made. Numbers of events would then be given a
- * second time, and what nodes have in memory would not be what is stored.
+ * Notices that PostgreSQL has lost changes that it had acknowledged. A promoted standby lacks the last transactions if
+ * it was asynchronous, and a restored copy lacks everything since it was made. The numbers of lost events would then be
+ * given to other events, and what nodes have in memory would not be what is stored.
  *
  * The row of `database_history` says which copy the nodes have agreed on. Once a node has joined, it compares what it
- * knows with what answers: on each new connection that writes, with each heartbeat, and on a connection of its own
- * after one was lost, for which reads wait. It knows
+ * knows with the copy that answers: on each new connection that writes, with each heartbeat, and after a lost
+ * connection, when it opens a connection for the comparison and reads wait for the result. It knows
  * - the identity of the copy, which a failover, a restore and an upgrade of PostgreSQL change;
- * - how many heartbeats it has sent, and how many transactions each of its connections has committed, of which an
- *   older copy with the same identity has fewer;
+ * - how many heartbeats it has sent, and how many transactions each of its connections has committed: an older copy
+ *   with the same identity has fewer;
  * - what features add, such as the newest event that was sent.
  *
  * A node that finds something missing records that in the row, and ends. Numbering stops until the nodes have agreed on
@@ -38,16 +38,16 @@ import type { Waits } from './postgres-waits.ts'
 export const KEPT_MILLIS = DAY_MILLIS
 export const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 
-/** Between tries to compare. */
+/** Between attempts to compare. */
 const RETRY_MILLIS = 250
-/** How long a node that ends tries to say why in the database. */
+/** How long a node that stops tries to record the reason in the database. */
 const RECORD_MILLIS = 30_000
 /** SQLSTATE `undefined_table`: the copy is older than the table. */
 const UNDEFINED_TABLE = '42P01'
 
 /**
- * Parts of the identity. `pg_control_checkpoint()` has the timeline too, but that of the last checkpoint, which a
- * standby makes some time after it was promoted. In a database that was dumped and restored, the table is another one.
+ * Parts of the identity of a copy. The timeline is that of the WAL file, because `pg_control_checkpoint()` has the one
+ * of the last checkpoint, which a promoted standby makes late. After a dump and restore, the table has another OID.
  */
 const parts: readonly Sql[] = [
   sql`(SELECT CAST(system_identifier AS TEXT) FROM pg_control_system())`,
@@ -57,7 +57,7 @@ const parts: readonly Sql[] = [
 ]
 const UNKNOWN = '-'
 
-/** Whether two identities may be of one copy. A role may be refused some of the parts. */
+/** Whether two identities may belong to one copy. A role may not be permitted to read some of the parts. */
 function isSameCopy(one: string, other: string): boolean {
   const others = other.split(' ')
   return one.split(' ').every((part, i) => part === others[i] || part === UNKNOWN || others[i] === UNKNOWN)
@@ -116,7 +116,7 @@ export class PostgresHistory implements History {
   /** Whether the database has been silent for so long that requests are refused instead of waiting. */
   isSilent = false
   #recording: Promise<void> | null = null
-  /** Ends the connection of a comparison. */
+  /** Functions that close the connections of running comparisons. */
   readonly #own = new Set<() => void>()
   #hasLeft = false
   #isClosed = false
@@ -161,12 +161,14 @@ export class PostgresHistory implements History {
     this.#witnesses.push(missing)
   }
 
-  /** From now on, compare what a connection has committed; null if that is not known. */
+  /** Adds what a connection has committed to the comparison. `commits` returns null while that is unknown. */
   count(commits: () => CommitCount | null): void {
     this.#counts.push(commits)
   }
 
-  /** Begin to compare. The first node agrees with itself. `isAlone`: what other nodes know is of no use from now on. */
+  /**
+   * Begins to compare. The first node decides which copy is agreed on. `isAlone`: what other nodes know counts no more.
+   */
   async join(session: Reader, { isAlone }: { isAlone: boolean }): Promise<void> {
     const identityNow = await permittedIdentity(session)
     this.#identityNow = identityNow
@@ -176,7 +178,7 @@ export class PostgresHistory implements History {
     if (isAlone) await session.all(sql`UPDATE database_history SET generation = generation + 1`)
     const row = (await session.get<Row>(sql`SELECT ${this.#columns} FROM database_history`))!
     this.#known = row
-    // A part may be permitted now that was not before, or the other way round.
+    // This role may now be permitted to read a part that it was not permitted to read before, or the other way round.
     if (this.broken === null && row.agreed !== row.identity)
       await session.all(sql`UPDATE database_history SET agreed = ${identityNow} WHERE generation = ${row.generation}`)
   }
@@ -200,7 +202,7 @@ export class PostgresHistory implements History {
     return sql`generation, agreed, lost, kept_through AS "keptThrough", ${this.#identityNow} AS identity`
   }
 
-  /** Throws if this node misses something in the database of a connection that is to be used. It has ended then. */
+  /** Throws if the copy behind a new connection lacks something that this node knows of. The node has ended then. */
   async examine(reader: Reader): Promise<void> {
     if (this.#known === null) return
     const beat = this.#beat
@@ -227,7 +229,7 @@ export class PostgresHistory implements History {
     throw this.end(new HistoryLost('the copy is older than this version of the server'))
   }
 
-  /** What the row says about all nodes. */
+  /** Returns why this node has to stop, by the row that all nodes share; null if it need not. */
   #verdict({ generation, lost, identity }: Pick<Found, 'generation' | 'lost' | 'identity'>): OperatorError | null {
     const known = this.#known!
     if (generation !== known.generation) return generation === this.#next ? null : new HistoryContinued()
@@ -262,7 +264,7 @@ export class PostgresHistory implements History {
     return this.ended.reason as OperatorError
   }
 
-  /** Keeps every node from numbering events, whatever it knows itself. */
+  /** Records in the row that changes are lost, so that no node numbers events, even if it misses nothing itself. */
   async #record(why: string): Promise<void> {
     for (const end = performance.now() + RECORD_MILLIS; performance.now() < end; await pause(RETRY_MILLIS)) {
       try {
@@ -283,7 +285,7 @@ export class PostgresHistory implements History {
     this.#looking ??= outsideRequests(() => this.#look()).finally(() => (this.#looking = null))
   }
 
-  /** Look until nothing was lost meanwhile. */
+  /** Compares until no connection was lost in the meantime. */
   async #look(): Promise<void> {
     while (this.#doubts > 0 && !this.#isClosed && !this.ended.aborted) {
       const doubts = this.#doubts
@@ -299,7 +301,7 @@ export class PostgresHistory implements History {
     this.#certainty = Promise.withResolvers()
   }
 
-  /** As `examine`, with what features know. */
+  /** As `examine`, and with the checks that features have added. */
   async compare(reader: Reader): Promise<void> {
     if (this.#known === null) return
     await this.examine(reader)
@@ -324,8 +326,8 @@ export class PostgresHistory implements History {
   }
 
   /**
-   * Waits until the copy that answers was compared, for `millis` at most. Throws `DatabaseUnavailable` if it is not to
-   * be used.
+   * Waits until the copy that answers was compared, for `millis` at most. Throws `DatabaseUnavailable` if it was not
+   * compared in time, or must not be used.
    */
   async certain(millis: number): Promise<void> {
     if (!this.isDoubtful) return
@@ -336,7 +338,7 @@ export class PostgresHistory implements History {
     if (this.isDoubtful) throw unreachable(this.ended.reason ?? this.#fault)
   }
 
-  /** The node takes back what it has said of itself in the database, and no longer misses it. */
+  /** The node is about to delete its rows in the database. From now on, it is no loss that they are missing. */
   leave(): void {
     this.#hasLeft = true
   }
@@ -346,7 +348,7 @@ export class PostgresHistory implements History {
     return this.#hasLeft ? new OperatorError('this server has stopped') : this.end(changeMissing())
   }
 
-  /** Comparing has ended. Waits until the database says why this node has ended. */
+  /** Ends all comparisons. Waits until the reason why this node has stopped is in the database. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#recording
@@ -379,7 +381,7 @@ async function isPermitted(session: Reader, part: Sql): Promise<boolean> {
   }
 }
 
-/** What callers receive while the copy that answers is not to be used. */
+/** Returns the error for callers while the copy that answers must not be used. */
 export function unreachable(cause: unknown): DatabaseUnavailable {
   if (cause instanceof OperatorError)
     return new DatabaseUnavailable('this server may no longer use the database', { cause })
@@ -391,13 +393,13 @@ export function unreachable(cause: unknown): DatabaseUnavailable {
 
 const otherCopy = (agreed: string, found: string) => new HistoryLost(`it was copy ${agreed}, and is ${found}`)
 
-/** What a node knows and the database does not. */
+/** Returns why the node has to stop if the copy lacks something that the node knows of; null if it lacks nothing. */
 function missing(
   { beats, at, marks = {} }: Pick<Found, 'beats' | 'at'> & Partial<Pick<Found, 'marks'>>,
   known: { beats: number; at: number },
   counts: readonly CommitCount[],
 ): OperatorError | null {
-  // After that time, others have deleted what this node would compare.
+  // After this time, other nodes have deleted the rows that this node would compare.
   if (known.at > 0 && at - known.at > KEPT_MILLIS) return new HistoryContinued()
   if ((beats ?? 0) < known.beats) return new HistoryLost('heartbeats of a node are missing')
   return counts.some(({ writer, commits }) => (marks[writer] ?? 0) < commits) ? changeMissing() : null

@@ -20,23 +20,24 @@ import type { Waits } from './postgres-waits.ts'
 import { outsideRequests, resumed } from '../running/request-scope.ts'
 
 /**
- * Reads that wait for the same connection are sent together, which takes fewer round trips, and less time on
- * both sides, than a connection for each. The second one is opened when a read has made others wait.
+ * Connections for single reads. Those that wait for the same connection are sent together, which takes fewer round
+ * trips, and less time on both sides, than a connection for each. The second is opened once a read has made others
+ * wait.
  */
 const LINES = 2
-/** Most single reads that are sent together: PostgreSQL may begin while others are still being prepared. */
+/** Most single reads that are sent together. PostgreSQL may begin with them while others are still being prepared. */
 const MAX_TOGETHER = 16
 /** Connections for long reads, each of which sees one state of the database. */
 const SNAPSHOT_CONNECTIONS = 4
-/** If the oldest read of a connection has taken this much longer than that of another, new ones go to the other. */
+/** Once the oldest read on a connection has waited this much longer than that on another, new reads go to the other. */
 const LATE_MILLIS = 5
-/** Between tries to open another connection. */
+/** Between attempts to open another connection. */
 const OPEN_AGAIN_MILLIS = 1000
-/** Once every connection has had a read for this long, new ones take connections for long reads. */
+/** Once every connection has kept a read waiting for this long, new reads take connections for long reads. */
 const SLOW_MILLIS = 100
 /** Most single reads that wait for an answer. */
 const MAX_READS = 10_000
-/** Between tries of a read while connections are lost. */
+/** Between attempts at a read while connections are being lost. */
 const PAUSE_MILLIS = 50
 
 export interface ReadersOptions {
@@ -71,7 +72,7 @@ export class PostgresReaders implements Reader {
     const { history, waits } = options
     this.#lines = Array.from({ length: LINES }, () => new ReadingLine(connect, options))
     this.#snapshotPool = new SupervisedPool({
-      // One that is opened later may lead to another copy than the others, which have not ended yet.
+      // A connection that is opened later may lead to another copy than the older ones, which are still open.
       open: (onclose) =>
         connect(SNAPSHOT_CONNECTIONS, {
           connection: readerSettings,
@@ -88,7 +89,7 @@ export class PostgresReaders implements Reader {
     return [...this.#lines.map(({ pool }) => pool), this.#snapshotPool]
   }
 
-  /** Where a read that begins now waits least; null: on a connection for long reads. */
+  /** The connection on which a new read waits least; null if that is a connection for long reads. */
   #quickest(): ReadingLine | null {
     const open = this.#lines.filter(({ isCompared }) => isCompared)
     if (open.length === 0) return this.#lines[0]!
@@ -108,7 +109,7 @@ export class PostgresReaders implements Reader {
     try {
       await this.#lines.find(({ isCompared }) => !isCompared)?.open()
     } catch {
-      // There may be no more connections.
+      // PostgreSQL may have no connection left.
       await pause(OPEN_AGAIN_MILLIS, undefined, { ref: false })
     }
   }
@@ -116,7 +117,7 @@ export class PostgresReaders implements Reader {
   readonly all = <Row>(query: Sql): Promise<Row[]> => this.#read(query, allOf<Row>)
   readonly get = <Row>(query: Sql): Promise<Row | null> => this.#read(query, firstOf<Row>)
 
-  /** Most reads succeed at once, so no function is suspended on their way: resuming one costs part of a microsecond. */
+  /** Most reads succeed at once, so this is not an `async` function: resuming one costs part of a microsecond. */
   #read<T>(query: Sql, resultOf: (rows: Rows) => T): Promise<T> {
     const { history, counters, waits } = this.options
     let statement: Statement
@@ -132,7 +133,7 @@ export class PostgresReaders implements Reader {
     if (history.isDoubtful) return again()
     return this.#send(statement).then(
       (rows) => {
-        // The database has answered: the time until then, also in a busy process, is no sign of an outage.
+        // The database has answered, so the time so far is no sign of an outage: this process may have been busy.
         if (history.isDoubtful) return again(performance.now() + waits.readMillis)
         resumed()
         return resultOf(rows)
@@ -156,15 +157,15 @@ export class PostgresReaders implements Reader {
     }
   }
 
-  /** Throws the error unless another try may go well before `end`. */
+  /** Pauses before another try. Throws the error if `end` has passed, or if another try would not help. */
   async #pauseAfter(error: unknown, end: number): Promise<void> {
     if (this.#isClosed || !isLost(error) || performance.now() > end) throw faultOf(error)
     await pause(PAUSE_MILLIS)
   }
 
   /**
-   * The driver writes to the socket after each callback of the event loop, such as that of a request. What comes while
-   * all connections are busy therefore waits for the end of the turn, and is written at once.
+   * The driver writes to the socket after each callback of the event loop, such as that of a request. So reads that
+   * come while all connections are busy are gathered until the end of the turn, and written together.
    */
   #send(statement: Statement): Promise<Rows> {
     const idle = this.#lines.find(({ isCompared, pool }) => isCompared && pool.outstanding === 0)
@@ -191,7 +192,7 @@ export class PostgresReaders implements Reader {
       const opened = line.open().finally(() => this.#unopened--)
       return opened.then(() => line.pool.ask(statement))
     }
-    // The driver sends reads of a pool along on connections that are busy, so this one is reserved.
+    // Reserved, because the driver sends the reads of a pool even on connections that are busy.
     return this.#snapshotPool.use(async (connections, question) => {
       const connection = await reserved(connections)
       question.answered()
@@ -209,7 +210,7 @@ export class PostgresReaders implements Reader {
   shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
     const line = this.#quickest()
     const pool = line?.pool ?? this.#snapshotPool
-    // Others see that the connection is taken, also between two statements.
+    // All of `work` is one question, so that others see that the connection is taken, even between two statements.
     return pool.use((_, question) =>
       this.#steady(
         pool,
@@ -221,8 +222,8 @@ export class PostgresReaders implements Reader {
   }
 
   /**
-   * While all connections are in use, all that come wait for the same one: whatever they must see is committed by the
-   * time that it begins.
+   * While all connections are in use, new snapshots wait for the same connection, and share it: everything that they
+   * must see is committed by the time that it begins.
    */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
     if (this.#snapshots < SNAPSHOT_CONNECTIONS) return this.#long(work)
@@ -306,8 +307,8 @@ export class PostgresReaders implements Reader {
 }
 
 /**
- * Begin a snapshot, with the first statement that follows: await this before its answer is used. If the connection
- * leads to a standby, the pool is replaced, since its connections would stay open.
+ * Begins a snapshot. BEGIN travels with the first statement, so await the promise before you use the answer of that
+ * statement. If the connection leads to a standby, the pool is replaced, because its connections would stay open.
  */
 function begin(connection: ReservedSQL, pool: SupervisedPool): Promise<unknown> {
   const { current } = pool
@@ -320,7 +321,7 @@ function begin(connection: ReservedSQL, pool: SupervisedPool): Promise<unknown> 
   return begun
 }
 
-/** End it, and give the connection back. */
+/** Ends a snapshot, and gives its connection back. */
 function end(connection: ReservedSQL): void {
   void commands
     .ROLLBACK(connection)
@@ -333,13 +334,13 @@ function isQuicker(one: SupervisedPool, other: SupervisedPool): boolean {
   return Math.abs(later) > LATE_MILLIS ? later < 0 : one.outstanding < other.outstanding
 }
 
-/** A snapshot for all that ask before it begins. */
+/** A snapshot for all callers that ask before it begins. */
 class SharedSnapshot {
   readonly #begun = Promise.withResolvers<Reader>()
   readonly #over = Promise.withResolvers<void>()
   #users = 0
 
-  /** Let all that asked read. Resolves when the last of them is done. */
+  /** Lets all callers read. Resolves when the last of them is done. */
   serve(reader: Reader): Promise<void> {
     this.#begun.resolve(reader)
     return this.#over.promise

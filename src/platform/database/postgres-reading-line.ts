@@ -1,7 +1,7 @@
 /**
- * A connection for single reads and short series of them. It is opened when it is first needed. Whatever answers on it,
- * then and each time it is opened again, is compared with what the node knows before it is read from: it may be another
- * copy than the one that other connections lead to.
+ * A connection for single reads and short series of them, which is opened when it is first needed. Each time it is
+ * opened, the copy of the database that answers is compared with what the node knows, before anything is read from it:
+ * it may be another copy than the one that other connections lead to.
  */
 import type { ReservedSQL, SQL } from 'bun'
 import { OperatorError } from '../../base/operator-error.ts'
@@ -12,15 +12,15 @@ import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'
 import { SupervisedPool, type Connect } from './supervised-pool.ts'
 
-/** A statement, and the pause between two of a snapshot. PostgreSQL ends what takes longer. */
+/** For a statement, and for the pause between two statements of a snapshot. PostgreSQL ends what takes longer. */
 export const readerSettings = { statement_timeout: 20_000, idle_in_transaction_session_timeout: 300_000 }
-/** More than the longest statement. */
+/** Longer than the longest statement. */
 export const SILENCE_MILLIS = 30_000
-/** Longest wait for a connection of its own. */
+/** Longest wait for a reserved connection. */
 const RESERVE_MILLIS = 10_000
 
 export class ReadingLine {
-  /** The driver would send a read along on a connection of a pool that is busy with a slow read. */
+  /** A pool of one: in a larger one, the driver may send a read on a connection that is busy with a slow read. */
   readonly pool: SupervisedPool
   #isCompared = false
   #opening: Promise<void> | null = null
@@ -39,17 +39,17 @@ export class ReadingLine {
         isNew()
         history.doubt()
       },
-      // For a read that waits behind a snapshot, the driver opens the connection again, and sends the read at once.
+      // When the driver reopens a lost connection, it sends waiting reads at once, before anything was compared.
       trusts: () => this.#isCompared,
     })
   }
 
-  /** Whether it is open, and what answers was compared. */
+  /** Whether the connection is open, and the copy that answers on it was compared. */
   get isCompared(): boolean {
     return this.#isCompared
   }
 
-  /** Opens the connection unless it is open. */
+  /** Opens the connection, unless it is open. */
   open(): Promise<void> {
     if (this.#isCompared) return Promise.resolve()
     return (this.#opening ??= this.reserve()
@@ -57,7 +57,7 @@ export class ReadingLine {
       .finally(() => (this.#opening = null)))
   }
 
-  /** The connection for its caller alone, compared. */
+  /** Reserves the connection for the caller alone, once the copy that answers on it was compared. */
   async reserve(): Promise<ReservedSQL> {
     const { current } = this.pool
     const connection = await reserved(current)

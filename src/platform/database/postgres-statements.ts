@@ -9,7 +9,7 @@ interface Text {
   isRead: boolean
 }
 
-/** By the texts of their template. */
+/** By the strings of their template. */
 const known = new WeakMap<readonly string[], Text>()
 
 function textOf({ texts }: Sql): Text {
@@ -41,7 +41,7 @@ function decoded(row: Row): Row {
   for (const name in row) {
     const value = row[name]
     if (typeof value === 'bigint') row[name] = safeNumber(value)
-    // A view of the same bytes would take several times as long.
+    // Creating a view of the same bytes would take several times as long as replacing the prototype.
     else if (value instanceof Buffer) Object.setPrototypeOf(value, Uint8Array.prototype)
   }
   return row
@@ -67,8 +67,8 @@ export function statementOf(query: Sql): Statement {
 export const send = (connection: SQL, { text, values }: Statement): Promise<Rows> => connection.unsafe(text, values)
 
 /**
- * Commands of transactions. The driver prepares what comes from a template, and sends it along with other statements. A
- * text without parameters travels alone, once all before it is answered.
+ * Commands of transactions, as templates. The driver prepares a template and sends it along with other statements. It
+ * sends a plain text without parameters alone, after everything before it has been answered.
  */
 export const commands = {
   BEGIN: (connection: SQL): Promise<Rows> => connection`BEGIN`,

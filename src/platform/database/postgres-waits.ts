@@ -11,7 +11,7 @@ const standard = {
   startMillis: 30_000,
   /** Between heartbeats of a node. A connection that has answered this recently is not silent. */
   heartbeatMillis: 3000,
-  /** Between looks whether the heartbeat is still unanswered. */
+  /** Between checks whether the heartbeat is still unanswered. */
   pulseMillis: 1000,
   /** Between notifications of a node to itself. */
   hearingMillis: 30_000,
@@ -25,7 +25,7 @@ const standard = {
   lockMillis: 10_000,
   /** How long a transaction is tried again while connections are lost. */
   writeMillis: 8000,
-  /** Shortest time to find out whether a COMMIT was made, whatever its transaction has waited for. */
+  /** Least time to find out whether a COMMIT was made, however long its transaction has waited before. */
   settleMillis: 1000,
   /** How long a read, or a statement on its own, is tried again or held back while connections are lost. */
   readMillis: 1000,

@@ -1,15 +1,14 @@
 /**
  * The queue of transactions on PostgreSQL, and the connections that carry them out.
  *
- * Transactions that wait form groups, each with one COMMIT. A transaction without locks runs in a group that is alone
- * in the cluster; those with locks share the cluster with others, and keep those out that name the same lock. What this
- * process can see of that is decided here, so that no connection waits for another one of the same process;
- * PostgreSQL's advisory locks decide it between processes. Transactions that exclude each other run in the order in
- * which they came.
+ * Waiting transactions form groups, each with one COMMIT. A group of transactions without locks runs alone in the whole
+ * cluster. A group with locks runs beside others, but not beside one that holds the same lock. Within this process, the
+ * queue sees to that, so that no connection waits for another; between processes, PostgreSQL's advisory locks do.
+ * Transactions that exclude each other run in the order in which they came.
  *
- * `work` may run again, so whatever went wrong before COMMIT was sent is tried again for a while: another transaction
- * was in the way, the connection was lost, the server restarts. If the connection is lost during COMMIT, the mark that
- * the transaction left says whether it was made.
+ * `work` may run more than once, so a group that fails before COMMIT was sent is tried again for a while: another
+ * transaction was in the way, the connection was lost, PostgreSQL restarts. If the connection is lost during COMMIT,
+ * the mark that the transaction left says whether it was made.
  */
 import type { ReservedSQL } from 'bun'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
@@ -31,13 +30,13 @@ import type { Waits } from './postgres-waits.ts'
 
 /** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
 const MAX_GROUP = 64
-/** Most transactions that wait. More would only wait in vain. */
+/** Most waiting transactions. More would only wait in vain. */
 const MAX_WAITING = 20_000
 /** Longest pause before a transaction is tried again. */
 const MAX_PAUSE_MILLIS = 250
-/** Times that transactions beside others may conflict before they run alone. */
+/** After this many conflicts, a group that runs beside others runs alone. */
 const MAX_CONFLICTS = 2
-/** Room that a database needs before its disk no longer counts as full. */
+/** How much must be writable before the disk of the database no longer counts as full. */
 const TRIAL_KIB = 4096
 
 interface Waiting {
@@ -113,7 +112,7 @@ export class WriterQueue {
     }
   }
 
-  /** Takes the transactions out of the queue that may run now, together; none if those that run are in the way. */
+  /** Takes from the queue the transactions that may run now, as one group; none if running ones are in the way. */
   #nextGroup(): Waiting[] {
     const waiting = this.#waiting
     if (this.#isAlone) return []
@@ -156,7 +155,7 @@ export class WriterQueue {
     }
   }
 
-  /** A full disk has room for small changes, so these do not end its fault: `retryWriting` does. */
+  /** Small changes may still fit on a full disk, so their success does not clear that fault: `retryWriting` does. */
   #noteOutcomes(outcomes: readonly Outcome[]): void {
     const failed = outcomes.find((outcome) => !outcome.ok && isDiskOutage(outcome.error))
     if (failed !== undefined && !failed.ok) this.#noteFault(faultOf(failed.error))
@@ -171,7 +170,7 @@ export class WriterQueue {
     return this.fault?.error instanceof DatabaseUnavailable && isDiskFull(this.fault.error.cause)
   }
 
-  /** Sees whether there is room on the disk of the database, by sorting more than fits into the memory for it. */
+  /** Tests whether the disk of the database has room, by sorting more than fits into the memory for sorts. */
   async retryWriting(): Promise<void> {
     await this.enter(async (tx) => {
       await tx.run(sql`SET LOCAL work_mem = '64kB'`)
@@ -183,7 +182,7 @@ export class WriterQueue {
     this.fault = null
   }
 
-  /** Those who have waited for long are not made to wait for another try. */
+  /** Rejects transactions that have waited for long already, rather than let them wait for another try. */
   #giveUpOld(fault: unknown): void {
     const isOld = ({ since }: Waiting) => performance.now() - since > this.options.waits.writeMillis
     for (const { reject } of this.#waiting.filter(isOld)) reject(fault)
@@ -225,13 +224,13 @@ export class WriterQueue {
   }
 }
 
-/** Of a COMMIT that was proved not to be made, only why its connection was lost matters. */
+/** If a COMMIT was proved not to have been made, what matters is why the connection was lost. */
 const reasonOf = (error: unknown): unknown => (error instanceof CommitInterrupted ? error.cause : error)
 
 /** Key of the lock that every transaction takes: shared, or alone. */
 const CLUSTER_LOCK = 0x6f_6c_64_66_61_73_75n
 
-/** In one order, so that no two transactions wait for each other. */
+/** Takes the locks in a fixed order, so that no two transactions wait for each other. */
 function takeLocks(connection: ReservedSQL, locks: readonly Lock[] | null): Promise<unknown> {
   if (locks === null) return connection.unsafe('SELECT pg_advisory_xact_lock($1)', [CLUSTER_LOCK])
   return connection.unsafe(

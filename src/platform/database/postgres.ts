@@ -34,10 +34,10 @@ import { WriterQueue } from './postgres-writer.ts'
 import { onBehalf } from '../running/request-scope.ts'
 
 /**
- * Connections on which transactions run beside each other. With more of them there are fewer transactions in a commit.
+ * Connections on which transactions run beside each other. With more connections, fewer transactions share a commit.
  */
 const WRITER_CONNECTIONS = 3
-/** Of every connection: PostgreSQL finds out within half a minute that a node is gone without a word. */
+/** Settings of every connection: PostgreSQL notices within half a minute that a node has vanished. */
 const settings = { tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 }
 /** Characters in byte order, which is no language's order. Every range read relies on byte order. */
 const BYTE_ORDER = '-/0BZ_az~é'
@@ -47,7 +47,7 @@ export interface PostgresOptions {
   url: string
   /** For tests: enforce the contract of transactions by running each twice and rolling back the first run. */
   strict?: boolean
-  /** The lock of a server is an advisory lock. `OperatorError` is thrown if another server's lock excludes it. */
+  /** Servers take an advisory lock. Throws `OperatorError` if another server's lock excludes this one. */
   access?: Access
   /** For operators; the host name if it is not given. */
   nodeName?: string | null
@@ -67,7 +67,7 @@ const columnTypes: readonly [RegExp, string][] = [
 
 const dialect: Dialect = {
   name: 'postgres',
-  // An index of a large table takes its time.
+  // Creating an index on a large table takes its time.
   beforeMigration: ['SET LOCAL statement_timeout = 0'],
   definition: (statement) => columnTypes.reduce((text, [pattern, type]) => text.replace(pattern, type), statement),
 }
@@ -148,7 +148,7 @@ export async function openPostgres({
     ended: history.ended,
     async close() {
       await history.close()
-      // Before the node leaves: others then delete the marks of its transactions.
+      // Before the node leaves, because other nodes then delete the marks of its transactions.
       await endsInTime(queue.close(), waits.closeMillis)
       await cluster.close()
       await closeAll()
@@ -157,8 +157,8 @@ export async function openPostgres({
 }
 
 /**
- * Throws `OperatorError` if two connections share a session, as behind a pooler in transaction mode: one would unlock
- * what the other has locked, and hear nothing.
+ * Throws `OperatorError` if two connections share a session, as behind a pooler in transaction mode: one would release
+ * the locks of the other, and notifications would not arrive.
  */
 export async function requireSessions(...connections: Pick<SQL, 'unsafe'>[]): Promise<void> {
   for (const [i, connection] of connections.entries())

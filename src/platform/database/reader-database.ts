@@ -1,8 +1,8 @@
 /**
- * The database of a reader thread: SQLite, on connections that only read, and only what is on the disk.
+ * The database of a reader thread: SQLite, on connections that only read, and that see only what is on the disk.
  *
- * It stays in one read transaction from commit to commit, and starts over once the next commit is on the disk: see
- * `CommitBoard`. A client that was told of a commit reads it here, or is answered by the main thread.
+ * It stays in one read transaction from commit to commit, and begins another once the next commit is on the disk: see
+ * `CommitBoard`. A client that was told of a commit either reads it here, or gets its answer from the main thread.
  */
 import { Database as Connection } from 'bun:sqlite'
 import { Elsewhere } from '../../base/elsewhere.ts'
@@ -15,9 +15,11 @@ const CACHE_KIB = 8192
 const SNAPSHOT_CACHE_KIB = 2048
 /** Idle snapshot connections that stay open. */
 const MAX_IDLE_SNAPSHOTS = 2
-/** How often a snapshot is tried, each time after another commit. */
+/** Most attempts to begin a snapshot, each after another commit. */
 const MAX_TRIES = 100
-/** How long it waits for a commit. One that waits for a backup may take long: the main thread has the state before. */
+/**
+ * How long a snapshot waits for a commit, which may wait for a backup: the main thread can read the state before it.
+ */
 const MAX_WAIT_MILLIS = 100
 
 interface Snapshot {
@@ -27,7 +29,7 @@ interface Snapshot {
   users: number
 }
 
-/** Fixes the visible state: SQLite does so at the first statement. */
+/** Begins a read transaction. SQLite fixes the visible state at the first statement, so this runs one. */
 function beginReading(prepared: Prepared): void {
   prepared.command('BEGIN')
   prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
@@ -56,7 +58,7 @@ export class ReaderDatabase {
     return new Prepared(new Connection(this.path, { readonly: true, strict: true }), this.#counters, cacheKib)
   }
 
-  /** Whether it reads what was on the disk when this was called. Starts over if need be. */
+  /** Whether the connection reads what was on the disk when this was called. Begins a new transaction if need be. */
   isCurrent(): boolean {
     const { board } = this
     if (this.#state === board.flushed) return true
@@ -72,7 +74,7 @@ export class ReaderDatabase {
     if (this.#prepared.connection.inTransaction) this.#prepared.command('COMMIT')
   }
 
-  /** Follows the commits until it is closed, so that the next request finds it current. */
+  /** Follows the commits until the database is closed, so that the next request finds the connection current. */
   async follow(): Promise<void> {
     while (!this.#isClosed) {
       const { flushed } = this.board
@@ -94,7 +96,7 @@ export class ReaderDatabase {
     }
   }
 
-  /** Those who read the same state share a connection. */
+  /** Snapshots of the same state share a connection. */
   async #enterSnapshot(): Promise<Snapshot> {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { flushed } = this.board
@@ -129,7 +131,7 @@ export class ReaderDatabase {
     else prepared.close()
   }
 
-  /** What handlers read with. Whatever else they ask of a database, the main thread has to do. */
+  /** The database for handlers. Whatever it cannot do here throws `Elsewhere`: the main thread has to do that. */
   asDatabase(): Database {
     const reads = readerOf(() => this.#reading())
     const here: Partial<Database> = {
@@ -148,7 +150,7 @@ export class ReaderDatabase {
   }
 }
 
-/** Statements are counted for the main thread; nothing else is done here. */
+/** Counts statements on the board, for the main thread. This thread does nothing else that is counted. */
 const countersOn = (board: CommitBoard): DatabaseCounters => ({
   get statements() {
     return board.statements
@@ -167,7 +169,7 @@ const readerOf = (connection: () => Prepared): Reader => ({
   get: async <Row>(query: Sql) => connection().get<Row>(query),
 })
 
-/** An object of which this thread has a part. Using another part throws `Elsewhere`. */
+/** An object of which this thread has only a part. Using another part throws `Elsewhere`. */
 export const onlyHere = <Whole extends object>(name: string, part: Partial<Whole>): Whole =>
   new Proxy(part, {
     get(target, key) {

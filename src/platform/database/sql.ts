@@ -75,7 +75,7 @@ function areFlat(values: readonly (SqlValue | Sql)[]): values is readonly SqlVal
   return true
 }
 
-/** Texts of one row, by how many values it has. They are the same in every call: such statements are composed once. */
+/** Texts of one row, by its number of values: always the same array, so that such statements are composed once. */
 const rowTexts: (readonly string[])[] = []
 
 function oneRow(values: readonly SqlValue[]): Sql {
@@ -132,8 +132,8 @@ export function sqlAnd(conditions: readonly Sql[]): Sql {
 }
 
 /**
- * What a statement reads beside a row, which then costs no statement of its own. `columns` begins with a comma, and
- * `tables` joins them.
+ * What a query reads along with a row, to save another statement. `columns` begins with a comma, and `tables` joins the
+ * tables of these columns.
  */
 export interface Beside {
   columns: Sql

@@ -2,18 +2,19 @@
  * The SQLite adapter: one file, one write connection behind a queue, one read connection.
  *
  * The life of a transaction, which shares its commit with others (group commit):
- * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one BEGIN …
- *    COMMIT, one after another. Most failures come before a row was changed, and leave nothing to undo. After a later
- *    one, the group is rolled back and runs again with a savepoint for each member, so that only the failing one is
- *    undone.
+ * 1. `enter` queues the transaction. One turn of the event loop later, all waiting transactions run as a group inside
+ *    one BEGIN … COMMIT, one after another. Most failures happen before a row is changed, and leave nothing to undo. If
+ *    a member fails later, the group is rolled back and runs again with a savepoint for each member, so that only the
+ *    failing one is undone.
  * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
  * 3. Another thread flushes the log. In the meantime, reads see the state before the commit.
  * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
- * 5. Before the next group, the log file is extended. If it has become long, a thread copies it into the database; the
- *    group waits for the last pages, so that the log can start over: see `wal.ts`.
+ * 5. Before the next group, the log file is extended. If the log is long, another thread copies it into the database
+ *    file (a checkpoint). The next group waits for its last pages, so that the log can restart from its beginning: see
+ *    `wal.ts`.
  *
  * With a gate (`CommitGate`), a group is durable once it has passed the gate, which takes long. So the next groups run
- * in the meantime: each has a connection that keeps its state, and readers move from one to the next as groups pass.
+ * in the meantime: a snapshot keeps the state after each, and readers move from one to the next as groups pass.
  */
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -43,25 +44,25 @@ const MAX_GROUP = 512
 /** A group that runs for longer than this yields to other requests between its members. */
 const TURN_MILLIS = 4
 /**
- * The number of groups that run with savepoints after a member failed with changed rows: a client that knows how to
- * cause such failures must not have every group run twice. A savepoint costs as much as two statements.
+ * After a member has failed with changed rows, this many groups run with savepoints from the start. Otherwise, a client
+ * that knows how to cause such failures could make every group run twice. A savepoint costs as much as two statements.
  */
 const CAREFUL_GROUPS = 64
 /** Start a background checkpoint at this many WAL frames. */
 const CHECKPOINT_FRAMES = 8000
 /**
- * Writers wait for the checkpoint of the last frames, if there are no more than these: the log cannot start over while
- * they keep writing. It takes 2 ms, once in 800 commits; flushes of a background checkpoint delay those of commits.
+ * When no more frames than these are left to copy, writers wait for the checkpoint: the log cannot restart while they
+ * add to it. That takes 2 ms, once in 800 commits; flushes of a background checkpoint delay those of commits.
  */
 const LAST_FRAMES = 500
-/** When a reader was in the way, the next checkpoint begins after this many frames. */
+/** If a reader kept a checkpoint from copying the whole log, the next one begins after this many more frames. */
 const RETRY_FRAMES = 1000
 /**
  * At this many WAL frames, writers wait for each checkpoint, and new snapshots wait until a checkpoint has copied the
  * whole log.
  */
 const MAX_LOG_FRAMES = 24_000
-/** How long a new snapshot waits for that. An earlier snapshot that is still open may prevent it for longer. */
+/** How long a new snapshot waits for that checkpoint. An older snapshot may prevent it for longer. */
 const COPY_WAIT_MILLIS = 5000
 /** Prepared statements kept per connection; the oldest is dropped first. */
 const MAX_STATEMENTS = 400
@@ -81,7 +82,7 @@ const CACHE_KIB = 16_384
 const SNAPSHOT_CACHE_KIB = 4096
 /** Idle snapshot connections that stay open. */
 const MAX_IDLE_SNAPSHOTS = 2
-/** Groups that wait for the gate at a time. */
+/** Most groups that wait for the gate at once. */
 const MAX_UNSETTLED = 8
 
 export interface SqliteOptions {
@@ -100,8 +101,8 @@ export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/
 export const isDatabaseThere = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
 
 /**
- * The path of an existing database. Throws `OperatorError` if there is none: opening would create it, and a command
- * would report it as sound.
+ * Returns the path of an existing database. Throws `OperatorError` if there is none: opening it would create an empty
+ * one, which a command would report as sound.
  */
 export function existingSqlitePath(databaseUrl: string): string {
   const path = sqlitePath(databaseUrl)
@@ -164,7 +165,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     threads: {
       path,
       async notify(board) {
-        // A server that stops may be unable to write.
+        // Not through `atRest`, which needs a commit: a server that is stopping may be unable to write.
         if (board === null) queue.board = null
         else await queue.atRest(() => void (queue.board = board))
       },
@@ -198,7 +199,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
       const rows = await reads.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
       return rows.map((row) => row.integrity_check).filter((found) => found !== 'ok')
     },
-    // SQLite writes no page for a row that stays the same, but writes the first page for this, which nothing reads.
+    // An update that changes nothing writes no page. Setting `user_version`, which is not used, writes the first one.
     retryWriting: () => queue.enter(async (tx) => void (await tx.run(sql`PRAGMA user_version = 0`))),
     async close() {
       await queue.rest()
@@ -219,7 +220,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   }
 }
 
-/** Copy the whole log into the file of the database. Returns false if the disk does not let it: the log stays then. */
+/** Copies the whole log into the database file. Returns false if the disk fails; the log then stays as it is. */
 function emptyLog({ connection }: Prepared): boolean {
   try {
     connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -235,7 +236,7 @@ const readerOf = (source: Pick<Prepared, 'all' | 'get'>): Reader => ({
   get: <Row>(query: Sql) => answered(() => source.get<Row>(query)),
 })
 
-/** What `async` would do, for much less: the engine makes no function that could be resumed. */
+/** Does what `async` would do, for much less: the engine need not create a function that it can suspend and resume. */
 function answered<T>(work: () => T): Promise<T> {
   try {
     return Promise.resolve(work())
@@ -246,9 +247,9 @@ function answered<T>(work: () => T): Promise<T> {
 
 interface Kept {
   statement: Statement
-  /** False if it may change something. */
+  /** False if the statement may change something. */
   onlyReads: boolean
-  /** Whether it changes nothing beside the rows that it counts. `CREATE TABLE` counts none. */
+  /** Whether the row count of the statement covers all that it changes. `CREATE TABLE` counts no rows. */
   onlyRows: boolean
 }
 
@@ -292,7 +293,7 @@ export class Prepared {
     this.#prepared(text).statement.run()
   }
 
-  /** A statement that answers with rows: `INSERT … RETURNING` does, too. */
+  /** Prepares a statement that returns rows, as `INSERT … RETURNING` does too. */
   #answering(query: Sql): Statement {
     const { statement, onlyReads } = this.#counted(query)
     if (!onlyReads) this.hasChanged = true
@@ -336,7 +337,7 @@ export class Prepared {
  */
 class SteadyReader {
   #isReading = false
-  /** How many users need the present state to stay: short snapshots, and a commit that is not on the disk yet. */
+  /** How many users need the visible state to stay: short snapshots, and a commit that is not on the disk yet. */
   #pins = 0
   #isOutdated = false
 
@@ -390,14 +391,14 @@ class SteadyReader {
 }
 
 /**
- * How texts name a parameter. SQLite compares a bare one with the conditions of partial indices, and from then on
- * prepares the statement again whenever the parameter is bound, which takes 10 to 30 µs. It does not look behind a
- * sign, which changes no value. So a statement that needs an index with a condition like `state = 'open'` writes that
- * value in its text.
+ * How the text of a statement writes a parameter. SQLite compares a bare `?` with the conditions of partial indices,
+ * and from then on prepares the statement again whenever that parameter is bound, which takes 10 to 30 µs. A unary `+`
+ * changes no value, and SQLite does not look behind it. So a statement that needs an index with a condition like `state
+ * = 'open'` has to write that value in its text.
  */
 const PARAMETER = '+?'
 
-/** Statement texts by the texts of their template, the same array in every call. */
+/** Statement texts by the strings of their template, which are the same array in every call. */
 const templateTexts = new WeakMap<readonly string[], string>()
 
 function textOf({ texts }: Sql): string {
@@ -420,7 +421,7 @@ interface Snapshot {
 class Snapshots {
   readonly #idle: Prepared[] = []
   maxIdle = MAX_IDLE_SNAPSHOTS
-  /** The newest one that is in use. */
+  /** The newest snapshot that is in use. */
   #newest: Snapshot | null = null
   #isClosed = false
 
@@ -436,7 +437,7 @@ class Snapshots {
     }
   }
 
-  /** Keep the present state, for which `version` stands, until `leave`. */
+  /** Returns a snapshot of the present state, which `version` identifies. The snapshot stays until `leave`. */
   enter(version: number): Snapshot {
     if (this.#newest?.version !== version) this.#newest = this.#begin(version)
     this.#newest.users++
@@ -447,7 +448,7 @@ class Snapshots {
     if (--snapshot.users === 0) this.#end(snapshot)
   }
 
-  /** Keep the present state by another transaction: one that reads what is in the log keeps that from starting over. */
+  /** Keeps the present state by a new transaction: one that reads frames of the log keeps it from restarting. */
   renew(snapshot: Snapshot): Snapshot {
     this.#newest = this.#begin(snapshot.version)
     this.#newest.users++
@@ -455,7 +456,7 @@ class Snapshots {
     return this.#newest
   }
 
-  /** Have a connection for the next state, so that none has to be opened for it. */
+  /** Opens a connection ahead of time, so that the next snapshot need not wait for one, or fail. */
   makeReady(): void {
     if (this.#idle.length > 0) return
     const prepared = this.#keepState()
@@ -473,7 +474,7 @@ class Snapshots {
     const prepared = this.#idle.pop() ?? this.open()
     try {
       prepared.command('BEGIN')
-      // SQLite fixes the visible state at the first statement, and others may come in before that.
+      // SQLite fixes the visible state at the first statement, not at BEGIN, and a commit may come in between.
       prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
       return prepared
     } catch (error) {
@@ -540,13 +541,13 @@ class WriterQueue {
   readonly files: DatabaseFiles
   readonly log: WriteAheadLog
   readonly #checkpointer: Checkpointer
-  /** What reads the log, if anything does. */
+  /** Reads the log for copies that follow the database; null if there are none. */
   follower: LogFollower | null = null
-  /** Where commits are noted for reader threads; null without any. */
+  /** Where commits are noted for reader threads; null if there are no such threads. */
   board: CommitBoard | null = null
   #atRest: ((frames: number) => void)[] = []
   fault: WriteFault | null = null
-  /** Another one with every commit, as soon as a new connection sees it. */
+  /** Identifies the state that a new connection sees. Every commit changes it. */
   version = 0
   /** The newest state that has passed the gate, which readers see; null without a gate. */
   shown: Snapshot | null = null
@@ -554,16 +555,16 @@ class WriterQueue {
   readonly #unsettled: Promise<void>[] = []
   /** Transactions that have failed, possibly because of a commit that is still waiting for the gate. */
   readonly #failing = new Set<Waiting>()
-  /** Why no commit is acknowledged any more; `refusal` is for changes that begin later. */
+  /** Why no commit can be acknowledged any more. `refusal` is the error for changes that begin later. */
   #end: { error: unknown; refusal: unknown } | null = null
   #isClosed = false
   #isLogLong = false
   #isLogFull = false
   /** Callbacks that begin the snapshots waiting until the log has been copied. */
   readonly #beginnings = new Set<() => void>()
-  /** What the checkpoint that is running, or the last one, copies unless a reader needs the state before. */
+  /** How many frames the present checkpoint, or the last one, copies unless a reader still needs an earlier state. */
   #framesToCopy = 0
-  /** How long the log is when the next checkpoint begins. */
+  /** Number of frames in the log at which the next checkpoint begins. */
   #nextCheckpoint = 0
 
   constructor(
@@ -614,7 +615,7 @@ class WriterQueue {
     this.#atRest.push(act)
     await this.enter(async () => {}).catch((error: unknown) => {
       const index = this.#atRest.indexOf(act)
-      // Otherwise it has run, after an earlier group.
+      // If the callback is no longer in the list, it has already run, after an earlier group.
       if (index < 0) return
       this.#atRest.splice(index, 1)
       throw error
@@ -645,9 +646,9 @@ class WriterQueue {
   }
 
   /**
-   * Begin a snapshot of the newest state that readers see. While the log is full, this first waits until all of it has
-   * been copied: the snapshot then reads the database file only, and the log can start over. Otherwise, overlapping
-   * snapshots would let the log grow until the last of them ended.
+   * Begins a snapshot of the newest state that readers see. While the log is full, this first waits until all of it has
+   * been copied: the snapshot then reads the database file only, and the log can restart. Without this wait,
+   * overlapping snapshots would let the log grow until the last of them ended.
    */
   async beginSnapshot(): Promise<Snapshot> {
     const begun = this.#isLogFull && this.shown === null ? await this.#onceCopied() : null
@@ -658,7 +659,7 @@ class WriterQueue {
 
   /** Without a gate, call it only while no commit is being flushed. */
   #enterSnapshot(): Snapshot {
-    // The newest state is not the one that readers see.
+    // After a failed commit, the newest state is not the one that readers see.
     if (this.shown === null && this.#end !== null) throw this.#end.refusal
     if (this.shown === null) return this.snapshots.enter(this.version)
     this.shown.users++
@@ -690,14 +691,14 @@ class WriterQueue {
     return this.#end?.error instanceof FlushFailed
   }
 
-  /** Waits for all that was entered before. */
+  /** Waits for all transactions that have been entered. */
   async rest(): Promise<void> {
     await this.#groups.idle()
     await this.#unsettled.at(-1)
     if (this.#end === null) this.showNewest()
   }
 
-  /** The same, and nothing is entered any more. */
+  /** Refuses new transactions, and waits for all that have been entered. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.rest()
@@ -723,7 +724,9 @@ class WriterQueue {
     // A reader that still uses a checkpointed log would keep the log from restarting.
     reader.renew()
     const members: Member[] = []
-    /** Transactions that are still to run. While they run, the gate may refuse all that are waiting. */
+    /**
+     * Transactions of this group that are still to run: not in `#waiting`, all of which the gate may refuse meanwhile.
+     */
     const coming = this.#waiting.splice(0, MAX_GROUP)
     this.#afterCommit = []
     this.#tx.known.clear()
@@ -745,7 +748,7 @@ class WriterQueue {
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
         if (size === 1 && !outcome.ok) {
           if (!this.follower?.gate || isDiskFault(outcome.error)) throw outcome.error
-          // A refusal passes the gate, as a commit without changes does: it may rest on a state that is no longer the
+          // Even a refusal passes the gate, like a commit without changes: it may rest on a state that is no longer the
           // newest.
           writer.command('ROLLBACK')
           writer.command('BEGIN IMMEDIATE')
@@ -777,7 +780,7 @@ class WriterQueue {
   #acknowledge(members: readonly Member[], afterCommit: readonly (() => void)[]): void {
     this.writer.counters.commits++
     this.fault = null
-    // Called before the members continue.
+    // Queued first, so that the callbacks run before the members continue.
     void Promise.resolve().then(() => callAll(afterCommit))
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
@@ -785,7 +788,9 @@ class WriterQueue {
     }
   }
 
-  /** The reason may be a commit that waits for the gate, which nothing has shown yet. */
+  /**
+   * Rejects once earlier groups have left the gate: the failure may be due to one of them, which is not visible yet.
+   */
   #fail(waiting: Waiting, error: unknown): void {
     const before = this.#unsettled.at(-1)
     if (before === undefined) return waiting.reject(error)
@@ -801,7 +806,7 @@ class WriterQueue {
     else if (isDiskFault(error)) this.fault = { error, at: performance.now() }
   }
 
-  /** Readers see the state before until the commit is on the disk, and for good if it cannot be flushed. */
+  /** Readers see the state before the commit until the log is flushed, and for good if the flush fails. */
   async #commit(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.reader.pin()
@@ -812,7 +817,7 @@ class WriterQueue {
       this.writer.command('COMMIT')
       await this.log.sync()
     } catch (error) {
-      // Nothing may build on it: the changes that wait, and all later ones, are refused.
+      // Nothing may build on a commit that could not be flushed: pending changes and all later ones are refused.
       if (error instanceof FlushFailed) this.#end = endOf(error)
       throw error
     } finally {
@@ -832,7 +837,7 @@ class WriterQueue {
     const afterCommit = this.#afterCommit
     snapshots.maxIdle = MAX_UNSETTLED
     this.shown ??= snapshots.enter(this.version)
-    // Before the COMMIT: once that is made, no file that cannot be opened may be told as the reason why it was not.
+    // Before the COMMIT: if no connection could be opened afterwards, a commit that was made would count as failed.
     snapshots.makeReady()
     this.version++
     const mark = board?.begin()
@@ -840,7 +845,7 @@ class WriterQueue {
     try {
       this.writer.command('COMMIT')
     } catch (error) {
-      // Nothing was committed, but threads wait for it.
+      // Nothing was committed, but the board has announced a commit, and reader threads wait for it.
       this.#queue(async () => {
         await before
         if (this.#end === null) board?.settle(mark)
@@ -861,7 +866,7 @@ class WriterQueue {
       await before
       this.#end ??= outcome
       if (this.#end !== null) {
-        // Readers stay at the last state that has passed. Only the next start shows whether this one is durable.
+        // Readers stay at the last state that has passed. Only the next start shows whether this group is durable.
         snapshots.leave(state)
         this.#noteFault(this.#end.error)
         for (const { waiting } of members) waiting.reject(this.#end.error)
@@ -875,8 +880,8 @@ class WriterQueue {
   }
 
   /**
-   * Returns the state after a COMMIT, once the follower knows of it. If it cannot be read, returns null: only the next
-   * start shows whether it is durable, and nothing may build on it.
+   * Returns the state after a COMMIT, once the follower has noted it. If that state cannot be read, returns null: only
+   * the next start shows whether the commit is durable, and nothing may build on it.
    */
   #stateMade(members: readonly Member[]): Snapshot | null {
     try {
@@ -891,7 +896,7 @@ class WriterQueue {
     }
   }
 
-  /** Add to those that wait for the gate. */
+  /** Adds a group to those that wait for the gate. */
   #queue(work: () => Promise<void>): void {
     const end = work().then(() => {
       void this.#unsettled.shift()
@@ -908,7 +913,7 @@ class WriterQueue {
     this.shown = null
   }
 
-  /** Have the log start over with the next commit: what readers see must then be in the file. */
+  /** Lets the log restart with the next commit. Everything that readers see must be in the database file by then. */
   async #restartLog(): Promise<void> {
     await this.#checkpointer.pass()
     // After a refused commit, the newest state is not the one that readers see.
@@ -949,7 +954,7 @@ class WriterQueue {
       return
     }
     if (this.shown !== null) {
-      // Otherwise it starts over when no commit waits.
+      // While the log is not full, `#queue` restarts it, once no group waits for the gate.
       if (frames < MAX_LOG_FRAMES) return
       await this.#unsettled.at(-1)
       await this.#restartLog()
@@ -980,7 +985,7 @@ class WriterQueue {
     await board?.renewed()
   }
 
-  /** Unless the newest commit is not on the disk, and perhaps never will be. */
+  /** Makes reader threads start over, unless the newest commit is not on the disk, and perhaps never will be. */
   #renewReaders(board: CommitBoard): void {
     if (this.#flushing === null && this.#end === null) board.renewReaders()
   }
@@ -1035,7 +1040,7 @@ class WriterQueue {
 
 const endOf = (error: unknown) => ({ error, refusal: error instanceof FlushFailed ? error.refusal : error })
 
-/** An error in one becomes an unhandled rejection; it ends neither the others nor the process. */
+/** Calls all of them. An error in one becomes an unhandled rejection, which ends neither the others nor the process. */
 function callAll(acts: readonly (() => void)[]): void {
   for (const act of acts) {
     try {
@@ -1046,11 +1051,11 @@ function callAll(acts: readonly (() => void)[]): void {
   }
 }
 
-/** Whether an error is the disk's or the file's, and not that of the statement. */
+/** Whether an error comes from the disk or the database file, not from the statement. */
 const isDiskFault = (error: unknown): boolean =>
   storageFaultOf(error) !== null || /^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown } | null)?.code))
 
-/** Fails work that awaits anything but the database: other work settles within the turns that it asks for. */
+/** Rejects if `work` awaits anything but the database. Other work settles within the turns that it asks for. */
 function withoutWaiting<T>(work: Promise<T>, isTurning = () => false): Promise<T> {
   const { promise, reject } = Promise.withResolvers<T>()
   const look = () => {

@@ -22,7 +22,7 @@ export interface SupervisedPoolOptions {
   lastAnswersMillis: number
   /** Called when a connection has ended. */
   onEnd?: () => void
-  /** Whether to use what answers now. Answers to `ask` are otherwise treated as lost. */
+  /** Whether answers may be used now. Otherwise, `ask` treats them as lost. */
   trusts?: () => boolean
 }
 
@@ -38,7 +38,7 @@ export class Question {
     this.onAnswer()
   }
 
-  /** Since it was asked, or answered last. */
+  /** Milliseconds since the question was asked, or last answered. */
   get waitingMillis(): number {
     return performance.now() - this.#askedAt
   }
@@ -97,13 +97,13 @@ export class SupervisedPool {
     )
   }
 
-  /** Call it from time to time. */
+  /** Replaces the pool if an answer is overdue. Call it from time to time. */
   renewIfSilent(): void {
     const { silenceMillis } = this.options
     if (this.#outstanding.values().some(({ waitingMillis }) => waitingMillis > silenceMillis)) this.#renew()
   }
 
-  /** Replace the pool if the database has been silent for some time, even without pending queries. */
+  /** Replaces the pool if the database has not answered anything for `millis`, even without pending queries. */
   renewUnlessAnswered(millis: number): void {
     if (performance.now() - this.#answeredAt > millis) this.#renew()
   }
@@ -122,7 +122,7 @@ export class SupervisedPool {
     const former = this.#pool
     this.#outstanding.clear()
     this.#pool = this.#open()
-    // Rejects what was not answered, at once.
+    // Rejects unanswered statements at once.
     void former.close({ timeout: 0 }).catch(() => undefined)
   }
 

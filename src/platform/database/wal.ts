@@ -1,10 +1,10 @@
 /**
  * Keeps SQLite's write-ahead log durable and short without blocking the event loop.
  *
- * SQLite would wait for the disk inside COMMIT, and would checkpoint there from time to time; on a slow card each takes
- * tens of milliseconds. Instead, COMMIT only writes the log (`synchronous = NORMAL`), and its promise resolves after
- * the log was flushed here, on the runtime's thread pool: this is as durable as FULL. Another thread does the
- * checkpoints.
+ * Left alone, SQLite would wait for the disk inside COMMIT, and would run a checkpoint there from time to time; on a
+ * slow card, each takes tens of milliseconds. Instead, COMMIT only writes the log (`synchronous = NORMAL`). This module
+ * then flushes the log, on the runtime's thread pool, before the promise of the transaction resolves: this is as
+ * durable as FULL. A worker thread runs the checkpoints.
  */
 import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -13,9 +13,9 @@ import { DatabaseUnavailable, OutcomeUnknown } from './database.ts'
 
 const flush = promisify(fdatasync)
 
-/** The log could not be flushed. Only the next start shows whether what was written to it last is on the disk. */
+/** The log could not be flushed. Only the next start shows whether the last writes to it are on the disk. */
 export class FlushFailed extends OutcomeUnknown {
-  /** What becomes of changes that begin later. */
+  /** The error for changes that begin later. */
   readonly refusal: DatabaseUnavailable
 
   constructor(cause: unknown) {
@@ -25,7 +25,7 @@ export class FlushFailed extends OutcomeUnknown {
   }
 }
 
-/** The log file is extended by this much, room for a dozen single-record commits. */
+/** The log file is extended by this much at a time: room for a dozen single-record commits. */
 const STEP_BYTES = 512 * 1024
 const zeros = new Uint8Array(STEP_BYTES)
 
@@ -38,7 +38,8 @@ export class WriteAheadLog {
   constructor(readonly databasePath: string) {}
 
   /**
-   * Resolves when everything written to the log is on the disk. Throws `FlushFailed`, and then the same error for ever.
+   * Resolves when everything written to the log is on the disk. Throws `FlushFailed`, and the same error in every later
+   * call.
    */
   async sync(): Promise<void> {
     // A disk that has lost a write may report success the next time.
@@ -51,9 +52,9 @@ export class WriteAheadLog {
   }
 
   /**
-   * Extend the file beyond the first `bytes` of the log, while there are no writes. Flushing a file that has grown also
-   * waits for the file system's journal, including other processes' entries, which takes twice as long as flushing
-   * bytes that were allocated before. To SQLite, zeros mark the end of the log.
+   * Extends the file beyond the first `bytes` of the log. Call it while there are no writes. Flushing a file that has
+   * grown also waits for the file system's journal, including other processes' entries, which takes twice as long as
+   * flushing bytes that were allocated before. To SQLite, zeros mark the end of the log.
    */
   makeRoom(bytes: number): void {
     if (this.#descriptor === null || bytes + STEP_BYTES / 2 <= this.#endBytes) return
@@ -65,7 +66,7 @@ export class WriteAheadLog {
     }
   }
 
-  /** What is synced later fails: the descriptor may be that of another file by then. */
+  /** Makes later calls of `sync` fail: the number of the descriptor may belong to another file by then. */
   close(): void {
     if (this.#descriptor !== null) closeSync(this.#descriptor)
     this.#descriptor = null
