@@ -1,6 +1,6 @@
 /**
- * A loop that works off what arrives, one batch at a time: what arrives while a batch is under way is for the next one.
- * So a batch is the larger the busier the server is, and nothing runs while there is nothing to do.
+ * A loop that works off what arrives, one batch at a time: what arrives during a batch is left for the next one. So
+ * batches are larger when the server is busier, and nothing runs while there is nothing to do.
  */
 import { outsideRequests } from './request-scope.ts'
 
@@ -14,8 +14,8 @@ export class BatchLoop {
   #running: Promise<void> | null = null
 
   /**
-   * `batch` performs one batch. It resolves to true if there may be more to do, and must not reject: it has the callers
-   * that wait, and tells them.
+   * `batch` performs one batch. It resolves to true if there may be more to do. It must not reject: it knows the
+   * callers that wait, and has to tell them of errors.
    */
   constructor(
     readonly batch: () => Promise<boolean>,

@@ -21,7 +21,7 @@ const NOTE_MILLIS = 10 * MINUTE_MILLIS
 /** How many times the clock was found to have been set since this process started. */
 export interface ClockJumps {
   all: number
-  /** By so much that it cannot be that the machine slept for a night. */
+  /** Jumps that are too long for a machine that has slept for a night. */
   long: number
 }
 

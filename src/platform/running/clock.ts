@@ -13,7 +13,7 @@ export interface Clock {
   monotonic(): number
 }
 
-/** What one node writes may be ahead of the time of another by less, also while nodes of an earlier version run. */
+/** Times written by one node are ahead of another node's time by less, even while nodes of an earlier version run. */
 export const MAX_SKEW_MILLIS = 2 * MINUTE_MILLIS
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }

@@ -1,7 +1,7 @@
 /**
- * A lock for each key, for work that waits for the world outside and must run one at a time, such as two operations on
- * one identity. It must not hold a transaction meanwhile, so on a cluster a row of `lane` says who has the lock; if its
- * node dies, the row is free.
+ * A lock for each key, for work that waits for something outside the server and must run one at a time, such as two
+ * operations on one identity. Such work must not hold a transaction, so on a cluster a row of `lane` says who has the
+ * lock; if its node dies, the row is free.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,23 +12,23 @@ import { sql } from '../database/database.ts'
 import { holderOf, isHolderGone } from '../database/row-holders.ts'
 import { outsideRequests } from './request-scope.ts'
 
-/** Longer than any turn takes, because everything that one waits for has a time-out. */
+/** Longer than any turn takes, because everything that a turn waits for has a timeout. */
 const MAX_TURN_MILLIS = 10 * MINUTE_MILLIS
-/** Until a node looks again whether the turn of another has ended. */
+/** Between checks whether the turn of another node has ended. */
 const LOOK_MILLIS = 100
-/** Between tries to store that a turn has ended. */
+/** Between attempts to store that a turn has ended. */
 const RETRY_MILLIS = 1000
 
 export class KeyedLock {
   readonly #queue = new KeyedQueue()
 
-  /** `name` tells the locks of the server apart. */
+  /** `name` distinguishes the locks of the server. */
   constructor(
     readonly ctx: Pick<Context, 'db' | 'clock' | 'log' | 'signals'>,
     readonly name: string,
   ) {}
 
-  /** Run `work` when no other work with the same key runs, at any node. In order at each node. */
+  /** Runs `work` when no other work with the same key runs, at any node. Each node keeps the order of its calls. */
   run<T>(key: string, work: () => Promise<T>): Promise<T> {
     return this.#queue.run(key, () =>
       this.ctx.db.cluster === null ? work() : this.#inTurn(`${this.name} ${key}`, work),
@@ -55,7 +55,7 @@ export class KeyedLock {
     return begun > 0
   }
 
-  /** What the work has done stands, also if the row cannot be deleted. One that has not begun may have a row, too. */
+  /** The outcome of the work stands even if the row cannot be deleted. A turn that never began may have a row too. */
   async #end(turn: string): Promise<void> {
     try {
       await this.#delete(turn)
@@ -65,7 +65,7 @@ export class KeyedLock {
     }
   }
 
-  /** Until then, all who want the lock wait, because the node that has it is alive. */
+  /** Until this succeeds, all who want the lock wait, because the node that holds it is alive. */
   async #endLater(turn: string): Promise<void> {
     const { clock, signals } = this.ctx
     const endsAt = clock.monotonic() + MAX_TURN_MILLIS

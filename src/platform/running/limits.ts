@@ -19,31 +19,31 @@ interface Rule {
   /** 0 switches the rule off. */
   points(config: LimitConfig): number
   /**
-   * For limits of all clients together: the part of what is left that one network may have used. The more networks ask,
-   * the less each of them gets, and there is always something left for one that has used nothing yet.
+   * For limits of all clients together: the part of the remaining points that one network may have used. The more
+   * networks ask, the less each of them gets, and a network that has used nothing yet always finds some left.
    */
   ofRest?: number
   /**
-   * It bounds guesses of a secret, or mails to strangers: on a cluster, each is part of the sum of all nodes before it
-   * is let through.
+   * For limits on guesses of a secret, or on mails to strangers: on a cluster, each request is added to the sum of all
+   * nodes before it is let through.
    */
   isExact?: true
-  /** One node does what it limits: the others need not know. */
+  /** Only one node does what the rule limits, so the other nodes need not know. */
   isLocal?: true
 }
 
 const MINUTES_5 = 5 * MINUTE_SECS
 const MINUTES_10 = 10 * MINUTE_SECS
 
-/** A provider may have used as much of the rest as this many networks, of which it has 256, or 65,536 of IPv6. */
+/** A provider may have used as much of the rest as this many networks. It has 256 networks, or 65,536 of IPv6. */
 const PARTS_OF_PROVIDER = 10
 
 /** Points that each write of a record takes from the account's budget (`repoWrite`), public or not. */
 export const writePoints = { create: 3, update: 2, put: 2, delete: 1 } as const
 /**
- * Bytes of an event, or of records in a space, that one of these points pays for, those of references to blobs
- * included. Without it, record keys that are chosen for it would make events of two megabytes out of small writes, and
- * lists of blobs fifteen megabytes of references.
+ * Bytes of an event, or of records in a space, that one of these points pays for, including references to blobs.
+ * Without this price, small writes with well-chosen record keys would make events of two megabytes, and lists of blobs
+ * fifteen megabytes of references.
  */
 export const POINT_BYTES = 32 * 1024
 
@@ -73,9 +73,9 @@ const rules = {
   ],
   // Registrations create rows, and need no credential.
   agentIdentity: [{ windowSecs: MINUTES_5, points: () => 60 }],
-  // All addresses together, by way to register: what is waiting to be confirmed stays bounded.
+  // All addresses together, by way to register: it bounds the registrations that wait to be confirmed.
   agentIdentityTotal: [{ windowSecs: MINUTES_5, points: () => 10_000, ofRest: 0.01 }],
-  // It tells whether an address has an account here.
+  // The answer tells whether an address has an account here.
   agentServiceAuth: [{ windowSecs: MINUTES_5, points: () => 30 }],
   // Wrong codes, by account: an attacker may have many addresses.
   agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10, isExact: true }],
@@ -109,7 +109,7 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 10 },
     { windowSecs: DAY_SECS, points: () => 30 },
   ],
-  // Asks other services for each.
+  // For each request, the server asks other services.
   accountReach: [{ windowSecs: MINUTES_5, points: () => 20 }],
   // By code, which cannot be guessed; each reads some rows.
   appeal: [{ windowSecs: MINUTES_5, points: () => 60 }],
@@ -119,7 +119,7 @@ const rules = {
     { windowSecs: DAY_SECS, points: () => 500 },
   ],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
-  // All addresses together: nothing but an operator takes an entry off the list.
+  // All addresses together: only an operator removes entries from the list.
   waitlistTotal: [{ windowSecs: DAY_SECS, points: () => 10_000, ofRest: 0.01 }],
   repoWrite: [
     { windowSecs: HOUR_SECS, points: (config) => config.rateLimit.writePointsHourly },
@@ -153,7 +153,7 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 20, isExact: true },
     { windowSecs: DAY_SECS, points: () => 60, isExact: true },
   ],
-  // The part of it for people who have proven nothing. The rest is left to the holder of the account.
+  // The part of `unconfirmedAddress` for people who have proven nothing. The rest is left to the holder of the account.
   unconfirmedByAnyone: [
     { windowSecs: HOUR_SECS, points: () => 10, isExact: true },
     { windowSecs: DAY_SECS, points: () => 30, isExact: true },
@@ -173,13 +173,13 @@ const rules = {
     { windowSecs: HOUR_SECS, points: () => 60 },
     { windowSecs: DAY_SECS, points: () => 300 },
   ],
-  // Each asks the relay for a handle, which gives this server 100 in an hour.
+  // For each, the server asks the relay for a handle, and the relay gives it 100 of them an hour.
   registerPush: [
     { windowSecs: HOUR_SECS, points: () => 30 },
     { windowSecs: DAY_SECS, points: () => 100 },
   ],
-  // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond. Of a
-  // cluster, one node has the endpoint.
+  // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond. On a
+  // cluster, only one node has the endpoint.
   irohConnection: [{ windowSecs: 10, points: () => 60, isLocal: true }],
   irohConnectionTotal: [{ windowSecs: 10, points: () => 200, ofRest: 1, isLocal: true }],
   // Bytes that all peers together may have echoed; 8 MiB take half a second of processor time.
@@ -203,7 +203,7 @@ const rules = {
 export type LimitName = keyof typeof rules
 export const limitNames = Object.keys(rules) as LimitName[]
 
-/** What reader threads charge too. */
+/** Limits that reader threads charge too. */
 const sharedWithReaders: ReadonlySet<LimitName> = new Set(['globalIp', 'getRepo'])
 
 /**
@@ -268,16 +268,16 @@ interface Entry {
   room: number
 }
 
-/** Most sums that a request waits for. */
+/** How often a request waits for a sum, at most. */
 const MAX_WAITS = 40
-/** How long a request waits whose node has used up its share of the remaining points. */
+/** When a request may be repeated that is refused because its node has used up its share of the remaining points. */
 const SHARE_MILLIS = 1000
 
 export class Limits {
   readonly #windows = new Map<Rule, Windows>()
   /** Null unless several nodes count together. */
   readonly #shared: SharedLimits | null
-  /** Windows that reader threads have too; null without any. */
+  /** Windows that this thread shares with reader threads; null if there are none. */
   slots: SharedSlots | null = null
 
   constructor(
@@ -302,14 +302,14 @@ export class Limits {
   }
 
   /**
-   * For charges that were refused: on a cluster, charge them once this node knows whether there are points, if it could
-   * not know at once. Returns null if it could.
+   * For charges that were refused. On a cluster, charges them again once this node has learned whether there are
+   * points, unless it knew that already. Returns null if it did.
    */
   chargeOnceKnown(...charges: readonly Charge[]): Promise<LimitState | null> | null {
     return this.#shared !== null && this.#short(charges).length > 0 ? this.#onceKnown(this.#shared, charges) : null
   }
 
-  /** As `charge`, which on a cluster is refused by what this node knows; but asks the others before it is refused. */
+  /** As `charge`, which on a cluster refuses by what this node knows; this asks the other nodes before it refuses. */
   async chargeShared(...charges: readonly Charge[]): Promise<LimitState | null> {
     const state = this.charge(...charges)
     return (state?.allowed === false ? await this.chargeOnceKnown(...charges) : null) ?? state
@@ -332,8 +332,8 @@ export class Limits {
   }
 
   /**
-   * Charges that cost more than the share of a node, counted in the sum itself. Null if one of them does not fit, or
-   * another no longer does.
+   * Counts charges that cost more than the share of a node in the sum itself. Returns null if one of them does not fit,
+   * or another charge no longer does.
    */
   async #reserve(
     shared: SharedLimits,
@@ -358,7 +358,7 @@ export class Limits {
     return null
   }
 
-  /** Take the points of what has already been done: as many as are left. Returns the state as `charge` does. */
+  /** Takes the points of something that was done already, or as many as are left. Returns as `charge` does. */
   spend(charge: Charge): LimitState | null {
     const now = this.clock.monotonic()
     const windows = this.#windowsOf([charge], now)
@@ -368,7 +368,7 @@ export class Limits {
     return windows.map((entry) => stateOf(entry, true, now)).reduce(tighter)
   }
 
-  /** Where there are points, but more than the share of this node are wanted; none if one of the charges is spent. */
+  /** Returns windows with points left, but too few in the share of this node; none if one of the charges is spent. */
   #short(charges: readonly Charge[]): Entry[] {
     const windows = this.#windowsOf(charges, this.clock.monotonic())
     return windows.some(isSpent) ? [] : windows.filter((entry) => !isAffordable(entry))
@@ -455,7 +455,7 @@ export class Limits {
   }
 }
 
-/** Returns the networks of a client, each with the part of the rest that it may have used. */
+/** Returns the networks of a client, each with the part of the remaining points that it may have used. */
 function partsOf({ network, provider }: Client, ofRest: number): readonly (readonly [string, number])[] {
   const own = [network, ofRest] as const
   return network === provider ? [own] : [own, [provider, Math.min(1, ofRest * PARTS_OF_PROVIDER)]]

@@ -36,7 +36,7 @@ export class LiveConfig {
     if (isOther) this.changed.notify()
   }
 
-  /** Returns what the rows say, which a transaction that changes them decides by. */
+  /** Returns the configuration that the rows make now, by which a transaction that changes them decides. */
   async read(reader: Reader): Promise<Pick<LiveConfig, 'current' | 'replaced'>> {
     const rows = await reader.all<{ name: string; value: string }>(sql`SELECT name, value FROM live_setting`)
     const { current, replaced } = this
@@ -54,7 +54,7 @@ export class LiveConfig {
   }
 }
 
-/** `value` null takes back what was set. */
+/** Null as `value` restores the loaded value. */
 export const setLiveValue = (tx: Tx, name: string, value: string | null): Promise<number> =>
   value === null
     ? tx.run(sql`DELETE FROM live_setting WHERE name = ${name}`)

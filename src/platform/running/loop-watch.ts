@@ -1,9 +1,8 @@
 /**
- * Watches the event loop: while it stands still, because something computes or waits synchronously, every request
- * waits. A timer notices by how much it comes late, and requests leave marks, so that the one that took the time can be
- * named.
+ * Watches the event loop: while something computes or waits synchronously, every request waits. A timer notices how
+ * late it fires, and requests leave marks, so that the request that took the time can be named.
  *
- * A mark costs a reading of the clock. While there are none, the timer rests: an idle server is not woken.
+ * A mark costs one reading of the clock. Without marks, the timer rests, so that an idle server is not woken.
  */
 import { MINUTE_MILLIS } from '../../base/durations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
@@ -20,7 +19,7 @@ const COUNTED_MILLIS = 100
 /** A stall is logged if the server computed for this long, or if it lasted this long for whatever reason. */
 const LOGGED_BUSY_MILLIS = 250
 const LOGGED_MILLIS = 5000
-/** The longest recent stall is that of one to two such spans. */
+/** Length of a span. The longest recent stall is that of the present span and the one before it. */
 const RECENT_MILLIS = 10 * MINUTE_MILLIS
 
 const NANOS_PER_MILLI = 1e6
@@ -70,12 +69,12 @@ export class LoopWatch {
     return this.#longest
   }
 
-  /** From now on, this runs: a request that begins, or that continues after it has waited. */
+  /** From now on, `route` runs: a request begins, or continues after a wait. */
   enter(route: string): void {
     this.#mark(route)
   }
 
-  /** This has ended, and ran until now. */
+  /** `route` has run until now, and has ended. */
   leave(route: string): void {
     this.#route = route
     this.#mark(null)

@@ -1,6 +1,6 @@
 /**
- * Takes over what other nodes leave behind: on a cluster, rows that a node held when it died are free for the others.
- * Every node looks from time to time, because any of them may be the last one.
+ * Takes over the work of dead nodes: on a cluster, the rows that a node held when it died are free for the others.
+ * Every node looks for such rows from time to time, because any node may be the last one.
  *
  * While the database is down, no node can send heartbeats. A node that could not reach it therefore waits until the
  * others have had time to send one.
@@ -46,7 +46,7 @@ export class Reclaiming {
     }
   }
 
-  /** What fails while the database can be reached keeps nothing else from being taken over. */
+  /** A failure while the database can be reached must not keep other work from being taken over. */
   async #tried(reclaim: () => Promise<void>): Promise<void> {
     try {
       await reclaim()

@@ -1,7 +1,7 @@
 /**
  * The request on whose behalf code runs, available without passing it through every call. Log lines include its id,
- * shared resources limit each client to its share, and the watch of the event loop learns when it continues. Nothing
- * else may depend on it.
+ * shared resources limit each client to its share, and `LoopWatch` learns when it continues. Nothing else may depend on
+ * it.
  *
  * Work that outlives the request that started it runs in `outsideRequests`, so that its log lines do not include the id
  * of that request.
@@ -16,13 +16,13 @@ import type { Client } from '../../base/fair-queue.ts'
 interface Origin {
   readonly requestId?: string
   readonly client?: Client
-  /** It begins, or continues after it has waited. */
+  /** Called when the work begins, or continues after a wait. */
   resumed(): void
 }
 
 const scope = new AsyncLocalStorage<Origin>()
 
-/** Run `work` on behalf of a request, or of other work that is to be known. */
+/** Runs `work` on behalf of a request, or of work that the server does by itself. */
 export function inRequest<Arguments extends unknown[], T>(
   origin: Origin,
   work: (...given: Arguments) => T,
@@ -37,7 +37,7 @@ export const outsideRequests = <T>(work: () => T): T => scope.exit(work)
 /** Returns the id of the current request, or undefined outside requests. */
 export const requestIdHere = (): string | undefined => scope.getStore()?.requestId
 
-/** What the server does for itself, which gets its turns like any client. */
+/** The client of work that the server does for itself, which takes turns like any other client. */
 const server: Client = { address: '', network: '', provider: '' }
 
 /** A client whose address is determined when it is first read, which takes longer than many requests. */

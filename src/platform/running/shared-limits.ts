@@ -6,8 +6,8 @@
  * Until a node has learned the sum again, it may take a share: a tenth of the limit, divided by the number of other
  * nodes, and one point at least. So all nodes together exceed a limit by a tenth at most, or by one point for each
  * other node if that is more. A request for which the share has too few points left waits some milliseconds for the
- * sum; one that costs more than a share is counted in the table itself, if there is room for it. So is every request
- * of a limit that is exact.
+ * sum. A request that costs more than a share is counted in the table itself, if there is room for it. So is every
+ * request of a limit that is exact.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
@@ -19,7 +19,7 @@ import type { Clock } from './clock.ts'
 const SYNC_MILLIS = 25
 /** Pause after a statement that failed. */
 const RETRY_MILLIS = 1000
-/** Statements in a row that may fail until requests that wait for them do. */
+/** After this many failed statements in a row, the requests that wait for them fail as well. */
 const MAX_FAILURES = 2
 /** How far the clocks of two nodes may be apart. */
 const SKEW_MILLIS = 10_000
@@ -40,8 +40,8 @@ export interface SharedWindow {
 
 interface Share {
   /**
-   * Points of this node that are not in the table yet, and of these the ones that are on their way. Below zero, if it
-   * gives points back.
+   * Points of this node that are not in the table yet, and how many of these are in the statement that is under way.
+   * Negative if the node gives points back.
    */
   pending: number
   sent: number
@@ -65,7 +65,7 @@ interface Sum {
 }
 
 interface Kind {
-  /** Nothing is taken ahead of the sum. */
+  /** No points are taken before they are in the sum. */
   isExact?: true
 }
 
@@ -85,7 +85,7 @@ interface Wish {
 export class SharedLimits {
   /** Entries to be sent, by their id in the table. */
   readonly #due = new Map<string, Entry>()
-  /** By the same id. A statement asks for the first of each. */
+  /** By the same id. A statement carries the first wish of each id. */
   readonly #wishes = new Map<string, Wish[]>()
   readonly #stopping = new AbortController()
   // Requests of one turn share a statement.
@@ -103,8 +103,8 @@ export class SharedLimits {
   ) {}
 
   /**
-   * Returns how many points this node may take from a window before it learns the sum again. What it gives back is not
-   * among them: there would be room for a request until the others are told, and none when it takes all its points.
+   * Returns how many points this node may take from a window before it learns the sum again. Points that it gives back
+   * do not add to them: until others are told, a request would see room, and find none when it takes all its points.
    */
   room({ used, share }: SharedWindow, limit: number, kind: Kind): number {
     return Math.min(limit - used, this.largest(limit, kind) - Math.max(0, share?.pending ?? 0))
@@ -116,7 +116,7 @@ export class SharedLimits {
     return isExact ? 0 : Math.max(1, Math.floor(this.#share(limit)))
   }
 
-  /** A node that is alone may get company. */
+  /** A node that is alone counts with one other, because another may join. */
   #share(limit: number): number {
     return limit / (10 * Math.max(1, this.#nodes - 1))
   }
@@ -213,7 +213,7 @@ export class SharedLimits {
     resolve()
   }
 
-  /** Requests that wait for a sum fail as all others do that need the database. */
+  /** Fails the requests that wait for a sum, like all other requests that need the database. */
   #failRound(error: unknown): void {
     const { promise, reject } = this.#round
     promise.catch(() => undefined)
@@ -232,7 +232,7 @@ export class SharedLimits {
       this.#due.delete(id)
       window.share.sent = window.share.pending
     }
-    // More of them may come while the statement is under way.
+    // Collected now, because more wishes may come while the statement is under way.
     const wishes = new Map([...batch.keys()].map((id) => [id, this.#wishes.get(id)?.[0]]))
     try {
       const sums = await this.#add(batch, wishes, now)
@@ -256,7 +256,7 @@ export class SharedLimits {
     }
   }
 
-  /** In one order at all nodes, so that two of them do not wait for each other. */
+  /** Adds rows in an order that is the same at all nodes, so that no two nodes wait for each other. */
   #add(batch: ReadonlyMap<string, Entry>, wishes: ReadonlyMap<string, Wish | undefined>, now: number): Promise<Sum[]> {
     const rows = [...batch]
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
@@ -266,8 +266,8 @@ export class SharedLimits {
         return [id, endsAt, window.share.sent, window.used, window.millis, cost, limit].join(' ')
       })
     const part = (place: number) => sql`CAST(split_part(one, ' ', ${place}) AS BIGINT)`
-    // A window that ends later than one that begins now was written by a node whose clock was ahead: what this node
-    // knows counts.
+    // A window that ends later than one that begins now was written by a node whose clock was ahead. It is replaced by
+    // what this node knows.
     return this.cluster.autocommit(sql`
       WITH sent AS MATERIALIZED (
         SELECT split_part(one, ' ', 1) AS id, ${part(2)} AS ends_at, ${part(3)} AS used, ${part(4)} AS known, ${now + SKEW_MILLIS} + ${part(5)} AS latest,

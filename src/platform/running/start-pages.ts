@@ -51,8 +51,8 @@ interface Mapping {
 }
 
 /**
- * Where the executable is mapped, cannot be written to, and no page differs from the file: the dynamic linker may have
- * written to pages before it protected them, and those would be lost.
+ * Returns where the executable is mapped, cannot be written to, and is the same as the file on every page. The dynamic
+ * linker may have written to pages before it protected them, and giving those back would lose what it wrote.
  */
 function unchangedMappings(): Mapping[] {
   const executable = readlinkSync('/proc/self/exe')

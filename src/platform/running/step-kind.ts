@@ -18,7 +18,7 @@ export interface Step<Payload> {
   end(tx: Tx): Promise<boolean>
 }
 
-/** Thrown by `take` if the step cannot be performed yet. That is no failed try: it is not counted, nor logged. */
+/** Thrown by `take` if the step cannot be performed yet. This is not a failed try: it is neither counted nor logged. */
 export class StepPostponed extends Error {
   constructor(
     reason: string,
@@ -52,8 +52,8 @@ export interface StepKindOf<Ctx, Payload> {
    */
   inOrder?: boolean
   /**
-   * Returns whether this process can perform such steps at the moment; others of a cluster may. By default it always
-   * can. Call `wake` when it becomes true.
+   * Returns whether this process can perform such steps at the moment; other nodes of a cluster may be able to. By
+   * default, it always can. Call `wake` when it becomes true.
    */
   isReady?(ctx: Ctx): boolean
   /** Returns whether the error is permanent, so that there are no further tries. */
@@ -68,9 +68,9 @@ export interface StepKindOf<Ctx, Payload> {
 export interface AddedStep<Payload> {
   /** The subject of the step; one step of a kind exists per key. */
   key: string
-  /** The account with which the step is deleted. */
+  /** The account of the step: deleting the account deletes the step. */
   did?: Did | null
-  /** Whose step it is, for kinds that are `inOrder`. Steps without a share are in one together. */
+  /** Whose step it is, for kinds that are `inOrder`. Steps without a share form one together. */
   share?: string
   payload: Payload
   /** Delay before the first try; 0 when omitted. */

@@ -38,7 +38,7 @@ export interface StepRow {
 
 const columns = sql`id, kind, key, did, share, payload_wrapped AS payload, created_at AS "createdAt", due_at AS "dueAt", tries, tried_at AS "triedAt", last_error AS "lastError"`
 
-/** `turn`: steps of a queue with a lower one come first. */
+/** `turn`: in a queue, steps with a lower turn come first. */
 export type NewStep = Pick<StepRow, 'id' | 'kind' | 'key' | 'did' | 'share' | 'payload' | 'createdAt' | 'dueAt'> & {
   turn: number
 }
@@ -66,9 +66,9 @@ export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =
   )
 
 /**
- * Returns the turn of the next step of a share in a queue: the one after its last, and one that has not begun, because
- * shares that always have a step waiting would keep a turn from ending. The step with its key, which it replaces, does
- * not count. `isLast`: a turn after those of all others.
+ * Returns the turn of a step that is added to a share of a queue: after the last turn of that share, and after the
+ * present turn, because shares that always have a step waiting would keep the present turn from ending. A step with the
+ * same key does not count, since the new one replaces it. `isLast`: after the turns of all other steps.
  */
 export async function nextTurn(
   tx: Tx,
@@ -92,7 +92,7 @@ export async function trimShares(tx: Tx, kind: string, keep: number): Promise<nu
   return tx.run(sql`DELETE FROM step WHERE id IN (${oldest})`)
 }
 
-/** A lease that is longer than any was written by a clock that was wrong. */
+/** A lease that ends later than any lease could was written while a clock was wrong, and does not count. */
 const isFree = (now: Millis) =>
   sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS + MAX_SKEW_MILLIS})`
 
@@ -102,13 +102,13 @@ interface Queue {
   inOrder?: boolean
 }
 
-/** The steps of a kind that still wait: all of them or, in order, the one whose turn it is. */
+/** The waiting steps of a kind: all of them or, in order, only the one whose turn it is. */
 const waitingSteps = ({ name, inOrder }: Queue) => {
   const waiting = sql`SELECT * FROM step WHERE kind = ${name} AND due_at IS NOT NULL`
   return inOrder ? sql`(${waiting} ORDER BY turn, id LIMIT 1) AS waiting` : sql`(${waiting}) AS waiting`
 }
 
-/** Returns the kinds of which a step waits: most looks find none, and end with this statement. */
+/** Returns the kinds that have waiting steps. Most looks find none, and end with this statement. */
 export const listWaitingKinds = async (reader: Reader, kinds: readonly Queue[]): Promise<ReadonlySet<string>> => {
   // The database calls the first column of VALUES `column1`.
   const rows = await reader.all<Queue>(sql`
@@ -154,7 +154,7 @@ export const returnStep = (
     sql`UPDATE step SET due_at = ${dueAt}, taken_until = NULL, last_error = ${lastError}, tries = ${counted} WHERE id = ${id} AND tries = ${tries}`,
   )
 
-/** How far a step is, for those who wait for the end of a try. */
+/** How far a step has come, for callers that wait for the end of a try. */
 export type StepProgress = Pick<StepRow, 'id' | 'tries' | 'triedAt' | 'lastError'> & { takenUntil: Millis | null }
 
 const progress = sql`id, tries, tried_at AS "triedAt", last_error AS "lastError", taken_until AS "takenUntil"`
@@ -182,7 +182,7 @@ export async function hastenStep(
 export const deleteStep = (writer: Writer, id: string): Promise<number> =>
   writer.run(sql`DELETE FROM step WHERE id = ${id}`)
 
-/** Release the steps whose holders are gone. Returns how many. */
+/** Releases the steps whose holders are dead. Returns how many. */
 export async function releaseSteps(db: Database): Promise<number> {
   const left = sql`taken_until IS NOT NULL AND ${isHolderGone(db, sql`taken_by`)}`
   if ((await db.get(sql`SELECT 1 FROM step WHERE ${left} LIMIT 1`)) === null) return 0

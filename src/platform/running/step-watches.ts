@@ -19,9 +19,9 @@ interface Watch {
   tell(isDone: boolean): void
   /** Whether the step was there when the caller began to wait. */
   wasThere: boolean
-  /** How far it was then; null while that is not known. */
+  /** How far the step had come by then; null while that is not known. */
   before: StepProgress | null
-  /** The last try that has ended before that was known. */
+  /** The last try that ended before `before` was known. */
   ended: TryEnd | null
 }
 
@@ -47,8 +47,8 @@ export class StepWatches {
   }
 
   /**
-   * The caller has learned how far the step was when it began to wait. If there was none, and no try of it has ended
-   * here, `isGone` is told.
+   * Tells the watch how far the step had come when the caller began to wait. If there was no such step, and no try of
+   * it has ended here, the caller is told `isGone`.
    */
   know(watch: Watch, before: StepProgress | null, isGone: boolean): void {
     const { ended } = watch
@@ -58,7 +58,7 @@ export class StepWatches {
     else if (ended !== null && concerns(ended, before)) watch.tell(ended.isDone)
   }
 
-  /** A try of the step has ended here. */
+  /** A try of the step has ended in this process. */
   tell({ id, ...step }: StepName & Pick<StepRow, 'id'>, isDone: boolean): void {
     for (const watch of this.#watches.get(nameOf(step)) ?? []) {
       const ended = { id, isDone }

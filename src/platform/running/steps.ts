@@ -8,8 +8,8 @@
  * - A step that fails is retried with exponential backoff. After its last try it is kept for the operator to see.
  * - Each kind has one step per key and a bounded total, of which the newest are kept. So an outage of a week does not
  *   pile up rows.
- * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was
- *   read.
+ * - Only one process at a time performs a step: taking it increments its number of tries, unless that number has
+ *   changed since it was read.
  * - Kinds that are `inOrder` are a queue, in which shares take turns. Only its first step is read, so its length costs
  *   nothing.
  * - The runner does not poll: one timer waits for the next step.
@@ -59,11 +59,11 @@ const STOP_MILLIS = 5000
 const MAX_LOOK_MILLIS = MINUTE_MILLIS
 /** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
-/** Delay after a failed look-up of due steps: the database may be back soon, and steps wait that are due. */
+/** Delay after a failed look-up of due steps: the database may be back soon, and due steps are waiting for it. */
 const FAILED_LOOK_MILLIS = 10_000
-/** On a cluster, the longest delay at any time: a notification may be lost. */
+/** On a cluster, the longest delay even while no steps wait, because a notification may be lost. */
 const CLUSTER_LOOK_MILLIS = 30_000
-/** Channels of the cluster: steps are due that a node has added or hastened; a try has ended, or steps were deleted. */
+/** Channels of the cluster: a node has added or hastened steps; a try has ended, or steps were deleted. */
 const DUE = 'steps due'
 const ENDED = 'step tries ended'
 const MAX_ERROR_CHARS = 500
@@ -78,7 +78,7 @@ export class StepRunner implements Steps {
   /** Tries in progress, by step id. */
   readonly #running = new Map<string, { kind: string; end: Promise<void> }>()
   readonly #watches: StepWatches
-  /** Waits for steps that other nodes have added. */
+  /** Delays the look for steps that other nodes have added. */
   #laterTimer: Timer | null = null
   #ends: (() => void)[] = []
 
@@ -178,7 +178,7 @@ export class StepRunner implements Steps {
   async nextTry<Payload>({ name }: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
     const step = { kind: name, key }
     const watch = this.#watches.begin(step, timeoutMillis, true)
-    // If there is none, another node was as quick as that, or the account of the step has been deleted.
+    // If the step no longer exists, another node has been that quick, or the account of the step has been deleted.
     this.#watches.know(watch, await findProgress(this.ctx.db, step), true)
     return watch.end
   }
@@ -234,7 +234,7 @@ export class StepRunner implements Steps {
     this.#timer.unref()
   }
 
-  /** Leave a step to the node that added it, unless that has no time for it. */
+  /** Leaves new steps to the node that added them for a moment, and then looks for those that it has not taken. */
   #wakeLater(): void {
     if (this.#isStopped || this.#laterTimer !== null) return
     this.#laterTimer = outsideRequests(() =>
@@ -247,7 +247,7 @@ export class StepRunner implements Steps {
   }
 
   /**
-   * Start the steps that are due. Returns the milliseconds until the next one is, or null if there is none to wait for.
+   * Starts the steps that are due. Returns the milliseconds until the next step is due, or null if no other step waits.
    */
   async #look(): Promise<number | null> {
     const { db, clock } = this.ctx

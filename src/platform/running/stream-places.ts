@@ -1,10 +1,10 @@
 /**
  * Places for responses that take memory while they are prepared and sent.
  *
- * A response has a place while the server works for it, and for a moment more, in which most clients have taken all of
- * it. One whose client is slower is a straggler: it gives its place to the next, and sends what is ready for it without
- * one. If there are too many stragglers, the oldest of the network that has most of them is cut off. A slow client
- * therefore neither holds a place nor is cut off for its slowness alone.
+ * A response has a place while the server works on it, and for a moment longer, in which most clients receive the rest.
+ * If its client is slower, the response becomes a straggler: it gives its place to the next response, and sends what is
+ * ready without one. If there are too many stragglers, the oldest one of the network that has most of them is cut off.
+ * So a slow client neither holds a place nor is cut off for its slowness alone.
  */
 import type { Client } from '../../base/fair-queue.ts'
 import { Places, type PlaceBounds } from '../../base/places.ts'
@@ -12,15 +12,15 @@ import type { Config } from '../configuration/config.ts'
 import { clientHere, resumed } from './request-scope.ts'
 
 export interface StreamBounds extends Required<PlaceBounds> {
-  /** How long a client has a place once its response only waits for it. */
+  /** How long a response keeps its place once it only waits for its client. */
   patienceMillis: number
   maxStragglers: number
 }
 
 export interface StreamPlace {
-  /** The response is over. Further calls do nothing. */
+  /** Gives up the place, because the response is over. Further calls do nothing. */
   leave(): void
-  /** From now on the response waits for its client alone. `cut` ends it; it calls `leave`. */
+  /** From now on, the response only waits for its client. `cut` has to end the response, and to call `leave`. */
   handOver(cut: () => void): void
 }
 
@@ -51,9 +51,9 @@ export class StreamPlaces {
   }
 
   /**
-   * Throws `NoPlace` after too long a wait, the reason of the request's signal if the client goes away, and what
-   * `afterWait` throws. That is called if there was no place at once, because what the request may see can have changed
-   * meanwhile.
+   * Waits for a place. Throws `NoPlace` after too long a wait, the reason of the request's signal if the client goes
+   * away, and what `afterWait` throws. `afterWait` is called if there was no place at once, because what the request
+   * may see can have changed during the wait.
    */
   async enter(
     request: Pick<Request, 'signal'>,
@@ -98,7 +98,7 @@ export class StreamPlaces {
     return leave
   }
 
-  /** Returns the function that forgets it again. */
+  /** Adds a straggler. Returns the function that removes it. */
   #straggle(network: string, cut: () => void): () => void {
     const ofNetwork = this.#stragglers.get(network) ?? new Set()
     this.#stragglers.set(network, ofNetwork.add(cut))

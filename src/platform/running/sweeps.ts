@@ -2,13 +2,13 @@
  * Periodic background passes. The runner owns the interval, the last report and the errors; a sweep is a value.
  *
  * Passes of one sweep never overlap. A pass that overruns delays the next one, and missed passes are not made up. A
- * failed pass leaves the last report as it was, and is counted until one is completed. If the clock was set, a
- * destructive sweep skips one pass and leaves its report too, so the operator has one interval to notice and correct a
- * wrong clock. The next pass trusts the clock, also if the clock has jumped again, unless by more than a day: of a
- * machine that sleeps every night, every other pass is made.
+ * failed pass leaves the last report as it was, and failures are counted until a pass is completed. If the clock was
+ * set, a destructive sweep skips one pass, which leaves the last report as well: the operator has one interval to
+ * notice and correct a wrong clock. The next pass trusts the clock, even if it has jumped again, unless it jumped by
+ * more than a day. So on a machine that sleeps every night, every other pass is made.
  *
- * On a cluster, one node at a time makes a pass of a sweep, and none begins one that another has made within the
- * interval. Reports are rows, so that every node tells the same.
+ * On a cluster, only one node at a time makes a pass of a sweep, and no node begins a regular pass if another node has
+ * made one within the interval. Reports are rows, so that every node reports the same.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { HOUR_SECS, MINUTE_MILLIS } from '../../base/durations.ts'
@@ -24,8 +24,8 @@ import type { Millis } from '../../protocol/identifiers.ts'
 /** The longest delay that a timer accepts; with a longer one it would fire at once. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
 /**
- * While another node makes a pass: time until this one checks again whether it has to make one, because the other may
- * fail.
+ * While another node makes a pass, this node waits this long before it checks again whether it has to make one itself,
+ * because the other may fail.
  */
 const HELD_MILLIS = MINUTE_MILLIS
 /** The same for a caller who waits for the report. */
@@ -46,7 +46,7 @@ export interface Sweep {
   destructive?: boolean
   /** Returns what a pass lacks in this configuration, as the message of a refusal; null if nothing. */
   lacks?(config: Config): string | null
-  /** How long a pass may take, of a sweep that goes through all blobs or accounts. */
+  /** How long a pass may take, for a sweep that goes through all blobs or accounts. */
   maxPassSecs?: number
   /** Run one pass. A long pass throws when `stopping` aborts, so a pass must be correct wherever it ends. */
   run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>

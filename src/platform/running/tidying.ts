@@ -2,8 +2,8 @@
 import type { Log } from './log.ts'
 
 /**
- * Do what is left to be done after a change that was made, or an error that the caller throws. If it fails, it is only
- * logged, because the change stands, and the error may be the one that says that a change may still be made.
+ * Does what remains to be done after a change, or before the caller throws an error. If it fails, that is only logged:
+ * the change stands, and nothing may replace the error, which may say that a change may still be made.
  */
 export async function tidyUp({ log }: { log: Pick<Log, 'warn'> }, work: () => Promise<unknown>): Promise<void> {
   try {
