@@ -1,6 +1,6 @@
 /**
- * A client of a certificate authority (RFC 8555). Each answer is bounded in bytes and time. Nothing is kept but nonces,
- * the directory and the URL of the account, all of which the authority tells again.
+ * A client of a certificate authority (RFC 8555). Each answer is bounded in bytes and time. It keeps only nonces, the
+ * directory and the URL of the account, all of which the authority can send again.
  */
 import type { KeyObject } from 'node:crypto'
 import type { Static, TSchema } from '@sinclair/typebox'
@@ -28,7 +28,7 @@ const MAX_ANSWER_BYTES = 256 * 1024
 const TIMEOUT_MILLIS = 20_000
 const MAX_NONCES = 8
 const MAX_NONCE_CHARS = 256
-/** How often a request is repeated whose nonce was refused. */
+/** How often a request is sent if the authority refuses its nonces. */
 const MAX_NONCE_TRIES = 4
 const MAX_DETAIL_CHARS = 300
 /** Longest wait that an authority can impose. */
@@ -54,7 +54,7 @@ export class AcmeFault extends Error {
   }
 }
 
-/** What came with an answer: how long to wait before asking again, if the authority says so. */
+/** An answer, with how long to wait before asking again; null if the authority does not say. */
 export type Waiting<T> = T & { waitMillis: number | null }
 
 export interface PlacedOrder extends AcmeOrder {
@@ -131,7 +131,7 @@ export class AcmeClient {
 
   /**
    * Returns when to renew a certificate, in milliseconds since the epoch; null if the authority does not advise.
-   * `waitMillis`: until it is asked again.
+   * `waitMillis`: how long to wait before asking again.
    */
   async renewalWindow(name: string, signal: AbortSignal): Promise<Waiting<{ start: number; end: number }> | null> {
     const { renewalInfo } = await this.#knownDirectory(signal)
@@ -152,7 +152,7 @@ export class AcmeClient {
     return (this.#directory ??= checked(acmeDirectory, await this.#send(this.#options.directoryUrl, { signal })))
   }
 
-  /** The account is the one of the key. An authority that knows it returns it. RFC 8555, 7.3.1. */
+  /** Returns the URL of the account of the key. An authority that knows the account returns it. RFC 8555, 7.3.1. */
   async #knownAccount(signal: AbortSignal): Promise<string> {
     if (this.#account !== null) return this.#account
     const { email } = this.#options
@@ -165,7 +165,7 @@ export class AcmeClient {
     try {
       return await this.#signed(url, payload, await this.#knownAccount(signal), signal)
     } catch (error) {
-      // The next request makes another one: the authority may have lost it.
+      // The authority may have lost the account: the next request makes another one.
       if (error instanceof AcmeFault && error.type === 'accountDoesNotExist') this.#account = null
       throw error
     }
@@ -220,7 +220,7 @@ export class AcmeClient {
       // The authority may have moved, and something else may have answered in its place.
       if (!(error instanceof AcmeFault) || error.type === '') this.#directory = this.#account = null
       if (!(error instanceof OutboundError || error instanceof LookupsFull)) throw error
-      // Addresses are those that the authority names.
+      // The URL may be one that the authority has sent.
       const where = URL.parse(url)?.host ?? 'an address of the certificate authority'
       throw new AcmeFault('unavailable', `${where}: ${error.message}`, '', null, { cause: error })
     }
@@ -232,7 +232,7 @@ export class AcmeClient {
     const waitMillis = this.#waitMillis(headers)
     if (type === 'rateLimited' || status === 429 || (status === 503 && waitMillis !== null))
       return new AcmeFault('limited', wordsOf(problem), type, waitMillis)
-    // A nonce that is refused again and again says nothing about the name.
+    // A nonce that is refused again and again says nothing about the order.
     const kind = status >= 500 || type === 'badNonce' ? 'unavailable' : 'refused'
     return new AcmeFault(kind, type === '' ? `it returned ${status}` : wordsOf(problem), type, waitMillis)
   }

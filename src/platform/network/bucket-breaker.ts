@@ -53,7 +53,7 @@ export class BucketBreaker implements Admission {
       this.#noteAnswer()
       return answer
     } catch (error) {
-      // Nothing is known of a bucket whose request the client gave up.
+      // A request that the client gave up says nothing about the bucket.
       if (signal?.aborted === true) throw error
       if (error instanceof BucketRefusal && !error.isPassing && error.status !== 401 && error.status !== 403)
         this.#noteAnswer()

@@ -48,7 +48,7 @@ export class UploadInParts {
     this.#size += content.body.size
   }
 
-  /** Make the object of the parts. Throws if the object has another size than they. */
+  /** Makes the object of the parts. Throws if its size is not the sum of theirs. */
   async complete(): Promise<void> {
     const { bucket, key, id } = this
     const parts = this.#tags.map(

@@ -22,8 +22,8 @@ export interface BucketOptions {
 }
 
 /**
- * The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal, and
- * so is `md5`, for content that is stored on a condition.
+ * The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` and `md5` are its digests in
+ * hexadecimal; `md5` is for content that is stored on a condition.
  */
 export interface Content {
   body: Blob
@@ -51,7 +51,7 @@ const NOTHING = contentOf('').sha256
 const encoded = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** A name that may stand before the endpoint's in a certificate with a wildcard. */
+/** A bucket name that may come before that of the endpoint, so that a certificate with a wildcard covers both. */
 const hostLabel = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
 
 export class Store {
@@ -97,8 +97,8 @@ export class Store {
   }
 
   /**
-   * Returns what the store answers in XML; null if that is nothing. A failed copy or completion may begin as a success,
-   * its error then stands in the body.
+   * Returns the XML that the store answers with; null if the answer is empty. A copy or completion may begin as a
+   * success and fail later: the error is then in the body.
    */
   async ask(request: StoreRequest, signal: AbortSignal): Promise<Answer | null> {
     const answer = await answerOf(await this.send(request, signal))
@@ -106,7 +106,7 @@ export class Store {
     return answer
   }
 
-  /** Returns the headers of a response whose body says nothing. */
+  /** Returns the headers of a response whose body does not matter. */
   async headers(request: StoreRequest, signal: AbortSignal): Promise<Headers> {
     const response = await this.send(request, signal)
     await textOf(response)
@@ -147,7 +147,7 @@ export class Store {
   }
 }
 
-/** The bucket's name stands before the endpoint's, or in the path if it must, or the settings say so. */
+/** Puts the bucket's name before the endpoint's, or into the path if it has to be there, or if the settings say so. */
 function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
   const url = new URL(endpoint)
   if (!url.pathname.endsWith('/')) url.pathname += '/'
@@ -157,7 +157,7 @@ function baseOf({ endpoint, bucket, forcePathStyle }: BucketOptions): URL {
   return url
 }
 
-/** How an object was uploaded, which some stores remember: it was decoded then. */
+/** How an object was uploaded. Some stores return this coding although they decoded the object then. */
 const UPLOAD_CODING = 'aws-chunked'
 
 /**
@@ -175,7 +175,7 @@ function withoutCodings(response: Response): Response {
   return new Response(Readable.toWeb(Readable.from(decoded(body, codings))) as ReadableStream<Uint8Array>, response)
 }
 
-/** Returns what the store calls the error; nothing if it does not say, as in responses to `HEAD`. */
+/** Returns the error code of the store; empty if it gives none, as in responses to `HEAD`. */
 async function errorCodeOf(response: Response): Promise<string> {
   try {
     return (await answerOf(response))?.text('Code') ?? ''

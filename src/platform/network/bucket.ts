@@ -17,8 +17,8 @@ const ANSWER_TIMEOUT_MILLIS = 10_000
 /** Timeout until the store has copied an object, or joined its parts. */
 export const JOIN_TIMEOUT_MILLIS = 5 * MINUTE_MILLIS
 /**
- * A slower upload counts as stalled: its first bytes, and the rest of a large one. The runtime does not tell how much
- * of it the store has taken.
+ * A slower upload counts as stalled. The first limit is for its first `FIRST_BYTES`, the second for the rest. The
+ * runtime does not tell how much of an upload the store has received.
  */
 const MIN_FIRST_BYTES_PER_SEC = 128 * 1024
 const MIN_BYTES_PER_SEC = 32 * 1024
@@ -32,20 +32,20 @@ const MAX_REPLACED_BYTES = 64 * 1024
 /** Keys per response: few enough to be parsed without a pause of the event loop. */
 const LIST_PAGE = 100
 /**
- * Responses without a key, one after another, of a store that says that there is more. One that keeps versions may send
- * some hundred while it passes over what was deleted.
+ * Most consecutive pages without a key, from a store that says that there are more. A store that keeps versions may
+ * send some hundred of them while it passes over deleted objects.
  */
 const MAX_EMPTY_PAGES = 1000
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
-/** There is such an object, or another request is making it. */
+/** There is such an object already, or another request is making it. */
 const occupied: ReadonlySet<number> = new Set([409, 412])
 /** How a store refuses headers that it does not know. */
 const NOT_IMPLEMENTED = 501
 const PARTIAL_CONTENT = 206
 /** How a store refuses a range that begins where the object ends. */
 const RANGE_NOT_SATISFIABLE = 416
-/** Times that an object is stored which is not there afterwards. */
+/** Attempts to store an object that is not there afterwards. */
 const MAX_STORE_ATTEMPTS = 2
 
 export interface StoredObject {
@@ -60,7 +60,7 @@ export interface Piece {
   bytes: Uint8Array
   /** Of the whole object. */
   size: number
-  /** Another one if the object has been replaced; empty if the store gives none. */
+  /** Changes when the object is replaced; empty if the store gives none. */
   tag: string
 }
 
@@ -125,10 +125,10 @@ export class Bucket {
   }
 
   /**
-   * Store an object, of a size that is read into memory, unless there is one with this key already. Returns true if it
-   * is there for certain: the store has answered with the digest of the content, which no proxy knows that stores
-   * nothing. Otherwise a read has to tell: there may be another object, or an earlier try has stored this one, or the
-   * store makes its tags in another way. Stores that know no such condition replace the object.
+   * Stores an object that is small enough to be read into memory, unless there is one with this key already. Returns
+   * true if the object is certainly there: the store has answered with the digest of the content, which a proxy that
+   * stores nothing cannot know. Otherwise, a read has to tell: there may be another object, an earlier try may have
+   * stored this one, or the store makes its tags in another way. Stores without such a condition replace the object.
    */
   async putNew(key: string, content: Content): Promise<boolean> {
     try {
@@ -143,9 +143,9 @@ export class Bucket {
   }
 
   /**
-   * Replace an object that still has this tag, or create it if `tag` is null. Returns its new tag; null if it has
-   * another one, or the response does not show what was stored: a read has to tell. Stores that know no such condition
-   * replace the object. Throws `BucketRefusal` if the store refuses.
+   * Replaces an object that still has this tag, or creates it if `tag` is null. Returns the new tag. Returns null if
+   * the object has another tag by now, or if the response does not prove what was stored: read the object to find out.
+   * Stores without such a condition replace the object. Throws `BucketRefusal` if the store refuses.
    */
   async replace(key: string, content: Content, tag: string | null): Promise<string | null> {
     try {
@@ -155,7 +155,7 @@ export class Bucket {
       return isProof ? tagOf(stored) : null
     } catch (error) {
       if (error instanceof BucketRefusal && error.status === NOT_IMPLEMENTED) return this.put(key, content)
-      // 404: there was one, and is not any more.
+      // 404: the object existed, and does not any more.
       if (error instanceof BucketRefusal && (occupied.has(error.status) || error.status === 404)) return null
       throw error
     }
@@ -206,9 +206,9 @@ export class Bucket {
   }
 
   /**
-   * Store an object, and see whether it is there: what answered may be a proxy, which stores nothing. `store` returns
-   * the tag of the object, by which it is told from one that was there before. Each store makes tags in its own way, so
-   * they are only compared with each other. Stored again if need be, because another server may have removed it.
+   * Stores an object, and checks that it is there: a proxy may have answered, which stores nothing. `store` returns the
+   * tag of the object, which distinguishes it from an earlier one. Every store makes tags in its own way, so tags are
+   * only compared with each other. Stores the object again if need be, because another server may have removed it.
    */
   async #surely(key: string, size: number, store: () => Promise<string | null>): Promise<string> {
     for (let attempt = 1; ; attempt++) {
@@ -223,7 +223,7 @@ export class Bucket {
   }
 
   /**
-   * Returns the content of an object from a byte on, by default all of it; null if there is no such object. Ending the
+   * Returns the content of an object, beginning with the byte `from`; null if there is no such object. Ending the
    * iteration early ends the transfer, as `stopping` does. Throws `BucketRefusal` if the store refuses.
    */
   async get(
@@ -248,7 +248,7 @@ export class Bucket {
     }
   }
 
-  /** Passes a response on, and ends it once it stalls. */
+  /** Passes the body of a response to the caller, and ends the transfer once it stalls. */
   async *#arriving(body: AsyncIterable<Uint8Array>, late: AbortController): AsyncGenerator<Uint8Array> {
     try {
       yield* steady(body, this.pace)
@@ -393,7 +393,7 @@ async function smallBytesOf(key: string, body: AsyncIterable<Uint8Array>): Promi
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
-/** The bytes of a store that ignores ranges, without the first ones. */
+/** Returns a response without its first bytes, for a store that ignores ranges. */
 async function* bytesAfter(content: AsyncIterable<Uint8Array>, from: number): AsyncGenerator<Uint8Array> {
   let skipped = 0
   for await (const chunk of content) {

@@ -17,11 +17,11 @@ export interface Certificate {
   notAfter: Millis
 }
 
-/** What the listener serves. Features put it here, and listeners learn that it has changed. */
+/** The certificates that listeners serve. Features put them here, and listeners learn that they have changed. */
 export class CertificateShelf {
   #served: readonly Certificate[] = []
   readonly changed = new Signal()
-  /** Returns what proves to a certificate authority that the token of an HTTP-01 challenge came here, or null. */
+  /** Returns the proof that an authority expects for the token of an HTTP-01 challenge; null if there is none. */
   answerTo: (token: string) => string | null = () => null
 
   get served(): readonly Certificate[] {

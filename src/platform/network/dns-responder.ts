@@ -6,7 +6,7 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, isIPv6, type Server, type Socket } from 'node:net'
 import { dnsAnswer, isRefusal, MAX_MESSAGE_BYTES, type Zones } from '../../protocol/dns-answer.ts'
 
-/** Answers per second to one address; to all about our names; to all about others. Resolvers ask again. */
+/** Most answers per second: to one address; to all about our names; to all about others. Resolvers ask again. */
 const MAX_ANSWERS_PER_ADDRESS = 20
 const MAX_ANSWERS = 5000
 const MAX_REFUSALS = 200
@@ -47,7 +47,7 @@ export async function openDnsResponder(
   return Object.assign(responder, { close })
 }
 
-/** Counts in windows of a second. There are as many addresses as answers, at most. */
+/** Counts answers in windows of a second. It knows at most as many addresses as it counts answers. */
 class AnswerRate {
   #startedAt = -Infinity
   #answers = 0
@@ -63,7 +63,7 @@ class AnswerRate {
       this.#counts.clear()
     }
     const count = this.#counts.get(address) ?? 0
-    // What one address sends in vain uses up nothing that others need.
+    // Queries beyond the limit of one address use up nothing that others need.
     if (count >= MAX_ANSWERS_PER_ADDRESS) return false
     const isFull = isRefusal(answer) ? this.#refusals++ >= MAX_REFUSALS : this.#answers++ >= MAX_ANSWERS
     if (isFull) return false
@@ -77,7 +77,7 @@ interface Shared {
   rate: AnswerRate
 }
 
-/** Returns the function that closes it. */
+/** Returns the function that closes the port. */
 async function listenUdp(address: string, port: number, { responder, rate }: Shared): Promise<() => Promise<void>> {
   const socket: UdpSocket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address) })
   socket.on('message', (query, from) => {
@@ -88,7 +88,7 @@ async function listenUdp(address: string, port: number, { responder, rate }: Sha
   socket.once('error', reject)
   socket.bind(port, address, resolve)
   await promise
-  // Such as an address to which nothing can be sent: the query may name any.
+  // For example, because nothing can be sent to the address: a query may come with any.
   socket.on('error', () => undefined)
   return () => new Promise((closed) => socket.close(() => closed()))
 }
@@ -117,7 +117,7 @@ async function listenTcp(address: string, port: number, shared: Shared): Promise
   }
 }
 
-/** Answer one query after another, each with its length before it. One that is too long ends the connection. */
+/** Answers one query after another. The length of each precedes it. A query that is too long ends the connection. */
 function converse(socket: Socket, { responder, rate }: Shared): void {
   let received: Buffer = Buffer.alloc(0)
   let queries = 0

@@ -116,7 +116,7 @@ class DialledPeer implements PeerConnection {
   }
 
   async exchange(request: Uint8Array, { maxBytes, timeoutMillis, silenceMillis }: ExchangeLimits): Promise<Uint8Array> {
-    // Otherwise a connection to a peer that was killed is given up only after half a minute.
+    // Without this, a connection to a peer that was killed would be given up only after half a minute.
     const before = this.#received
     const silence = setTimeout(() => this.#received === before && this.close(), silenceMillis)
     try {

@@ -178,8 +178,8 @@ class ServedConnection {
       service.count('stream', 'refused')
       request.release()
       void send.reset(TOO_LATE).catch(isOver)
-      // Neither a response that the peer does not take nor a connection full of such streams can be got rid of
-      // otherwise.
+      // Closing the connection is the only way to end a response that the peer does not take, or a connection full of
+      // late streams.
       if (isComplete || this.#late === service.maxStreams) this.close()
     }, service.streamMillis)
     this.#streams++

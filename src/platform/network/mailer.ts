@@ -30,7 +30,7 @@ export interface Mailer {
 export class MailRefused extends Error {}
 
 const MAX_ANSWER_BYTES = 64 * 1024
-/** A mail takes at most this many timeouts: a server that sends a little now and then exceeds none. */
+/** A mail may take this many timeouts in all: a server that sends a little now and then exceeds none of them. */
 const MAX_TIMEOUTS = 4
 
 export interface MailerOptions {
@@ -61,7 +61,7 @@ export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, 
   }
 }
 
-/** Returns the error to report: servers quote the address of the recipient, which neither a log nor a step may hold. */
+/** Returns the error without addresses: servers quote the recipient's, which neither a log nor a step may hold. */
 function toldOf(error: unknown): Error {
   const Kind = error instanceof MailRefused ? MailRefused : Error
   const text = error instanceof Error ? error.message : String(error)
@@ -123,7 +123,7 @@ function smtpMailer(config: Config['email'], authority?: string): Mailer {
           from: sender,
           to: { name: '', address: to },
           subject,
-          // Only at such line ends does the library break long lines where it must: it would cut a code in two.
+          // With other line ends, the library would also break lines that need no break, and cut a code in two.
           text: text.replaceAll('\n', '\r\n'),
           ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }),
           signal: AbortSignal.timeout(MAX_TIMEOUTS * smtpTimeoutSecs * 1000),

@@ -1,9 +1,9 @@
 /**
  * Places for requests to other services. The runtime has 256 connections for all of them, and a service that a stranger
- * chose, or a client that sends or reads slowly, may keep one for a minute. So each kind of target has a part of them,
- * in which clients take turns. A request that has to wait ends an older one of the network that has most: strangers who
- * hold every place keep none that others need. Networks that have no more than their share are left their places for
- * longer: if a service is slow for all clients, ending requests would only mean that it answers none of them.
+ * chose, or a client that sends or reads slowly, may hold one for a minute. So each kind of target has a part of the
+ * connections, for which clients take turns. A request that has to wait ends an older one of the network that has most,
+ * so strangers cannot keep others out by holding every place. Networks with no more than their share keep their places
+ * for longer: if a service is slow for all clients, ending requests would only mean that it answers none of them.
  */
 import type { Client } from '../../base/fair-queue.ts'
 import { NoPlace, Places } from '../../base/places.ts'
@@ -13,12 +13,12 @@ import { LookupsFull } from './resolver.ts'
 const MAX_WAITING = 1024
 /** A request keeps its place for this long, however many wait. */
 const KEPT_MILLIS = 3000
-/** The same, if its network has at most one place more than the network of the request that waits. */
+/** The same, if its network has at most one place more than the network of the waiting request. */
 const SHARED_MILLIS = 8000
-/** How often a client that waits looks for a request to end. */
+/** How often a waiting request looks for a request to end. */
 const LOOK_MILLIS = 250
 
-/** Others need the places, or have needed them for so long: that says nothing of the service that was to be asked. */
+/** A request lost its place to others, or found none in time, which says nothing about the service it was to ask. */
 export const placesFull = () => new LookupsFull('too many requests to other services are under way')
 
 interface Holder {
@@ -37,16 +37,16 @@ export class OutboundPlaces {
   }
 
   /**
-   * Returns the function that gives the place back, or a promise of it if there is none free. `cut` is called if others
-   * need it, and calls that function. `outlives`: the request in which this runs may end before. Throws `LookupsFull`
-   * if too many wait, and the reason of the signal.
+   * Takes a place. Returns the function that gives it back, or a promise of that function if no place is free. `cut` is
+   * called if others need the place, and has to give it back. `outlives`: the request on whose behalf this runs may end
+   * earlier. Throws `LookupsFull` if too many requests wait, and the reason of the signal.
    */
   enter(signal: AbortSignal, cut: () => void, outlives: boolean): (() => void) | Promise<() => void> {
     const client = clientHere()
     this.#makeRoom(client)
     const leave = this.#places.takeFree(client)
     if (leave === null) return this.#turn(client, signal, cut)
-    // A request that has ended no longer tells its address. Others are asked only while places are scarce.
+    // The network of a client is unknown once its request has ended. Others are asked only while places are scarce.
     return this.#held(outlives ? { network: client.network } : client, cut, leave)
   }
 

@@ -99,7 +99,7 @@ export interface OutboundOptions {
   comparison?: ClockComparison
 }
 
-/** Requests at a time, by reach. Together with those to a bucket, no more than the runtime makes. */
+/** Most concurrent requests, by reach. With those to a bucket, no more than the runtime makes at a time. */
 const maxAtOnce = { public: 64, loopback: 64, anywhere: 128 } as const satisfies Record<Reach, number>
 
 const defaults = {
@@ -117,7 +117,7 @@ const MAX_URL_CHARS = 8192
 const MAX_BUFFERED_BYTES = 64 * 1024
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 const bodylessStatuses = new Set([204, 205, 304])
-/** Of final responses. RFC 9110, 15. */
+/** Statuses of final responses. RFC 9110, 15. */
 const statuses = { first: 200, last: 599 }
 const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNREFUSED'])
 
@@ -143,15 +143,15 @@ export function createOutbound(options: OutboundOptions): Outbound {
 }
 
 /**
- * A request under way: aborted with the signal of its caller, if it takes too long, or if others need its place. The
- * place is given back as soon as it is over.
+ * A request under way. It is aborted with the signal of its caller, if it takes too long, or if others need its place.
+ * It gives its place back as soon as it is over.
  */
 class Life implements EventListenerObject {
   readonly #abort = new AbortController()
   readonly signal = this.#abort.signal
   #timer: ReturnType<typeof setTimeout> | undefined
   #leave: (() => void) | null = null
-  /** Whether it had to wait for its place, which leaves the other side less time than it was to have. */
+  /** Whether the request had to wait for its place, which has left the other side less than its full time. */
   #hasWaited = false
 
   constructor(
@@ -188,7 +188,7 @@ class Life implements EventListenerObject {
     if (this.signal.aborted) this.end()
   }
 
-  /** From now on. */
+  /** Starts the timeout again, from now. */
   atMost(millis: number): void {
     clearTimeout(this.#timer)
     this.#hasWaited = false
@@ -247,7 +247,7 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
   const known = isAddress ? [host] : request.fresh ? null : options.resolver.known?.(host)
   const addresses = known ?? (await resolve(options.resolver, host, request.fresh, signal))
   requirePermitted(options, target, addresses, isAddress)
-  // Only now: a name whose servers are silent takes no place.
+  // Not before the look-up: while the servers of a name are silent, the request holds no place.
   const waits = life.enter()
   if (waits) await waits
   signal.throwIfAborted()
@@ -267,7 +267,7 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
   throw new OutboundError('unresolved', `${target.hostname} has no address`)
 }
 
-/** Throws `OutboundError` if a target at these addresses, which it may name itself, is not permitted. */
+/** Throws `OutboundError` if a target at these addresses is not permitted. `isAddress`: its host is an address. */
 function requirePermitted(
   { reach }: OutboundOptions,
   { protocol, hostname }: URL,
@@ -328,7 +328,7 @@ function send(
 /** Returns the response with a body that enforces its bounds, and ends its life once no more bytes will come. */
 async function boundedResponse(response: Response, request: BoundedRequest, life: Life): Promise<Response> {
   const { status } = response
-  // The runtime reads any three digits, and makes no response of most of them.
+  // The runtime accepts a response with any three digits, but constructs none with most of them.
   if (status < statuses.first || status > statuses.last) {
     void response.body?.cancel()
     throw new OutboundError('unreachable', `the response has the status ${status}`)
@@ -351,7 +351,7 @@ async function boundedResponse(response: Response, request: BoundedRequest, life
   const init = { status, statusText: response.statusText, headers }
   const isBodyless = announcedBytes === 0 || request.method === 'HEAD' || bodylessStatuses.has(status)
   const isShort = announcedBytes !== null && announcedBytes <= Math.min(MAX_BUFFERED_BYTES, request.maxBytes)
-  // Asked for last: it makes a stream of a body that could be read at once.
+  // `response.body` comes last: reading it makes a stream of a body that could be read at once.
   if (isBodyless || (!isShort && !response.body)) {
     life.end()
     return new Response(null, init)
@@ -448,7 +448,7 @@ function named(error: unknown, signal: AbortSignal): unknown {
   return new OutboundError('unreachable', message, { cause: withoutUrl(error) })
 }
 
-/** The runtime quotes the URL in some errors, which are logged, and that of a webhook is a secret. */
+/** The runtime quotes the URL in some errors. They are logged, and the URL of a webhook is a secret. */
 function withoutUrl(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { message, code } = error as NodeJS.ErrnoException

@@ -25,14 +25,14 @@ export interface ExchangeLimits {
   silenceMillis: number
 }
 
-/** The caller closes it. A peer may do so at any time, and so does this server when it stops: exchanges then fail. */
+/** The caller closes it. The peer may close it at any time, and this server does when it stops: exchanges then fail. */
 export interface PeerConnection {
   /**
-   * Sends a request on a stream of its own and returns the response, both complete: the end of the stream ends them.
+   * Sends a request on a stream of its own and returns the response; the end of the stream marks the end of each.
    * Exchanges may overlap. Throws if the response is longer than `maxBytes`, if it is not complete after
-   * `timeoutMillis`, or if the connection is lost, which is assumed when nothing at all comes within `silenceMillis`: a
-   * peer that is there at least acknowledges. The connection is closed then, whatever the reason: a new one has to be
-   * dialled, and other exchanges on this one fail too.
+   * `timeoutMillis`, or if the connection is lost. It counts as lost if nothing at all arrives within `silenceMillis`:
+   * a live peer at least acknowledges. After such an error the connection is closed, whatever the reason: other
+   * exchanges on it fail too, and the caller has to dial another one.
    */
   exchange(request: Uint8Array, limits: ExchangeLimits): Promise<Uint8Array>
   /** May be called more than once. */

@@ -74,7 +74,7 @@ const MAX_KEPT_HOSTS = 1000
 /** More addresses of a host are neither cached nor tried. */
 const MAX_ADDRESSES = 16
 const MAX_SILENT_NAMES = 10_000
-/** DNS has no longer names. */
+/** Longest name in DNS. */
 const MAX_NAME_CHARS = 253
 
 const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
