@@ -2,8 +2,8 @@
  * Blocks of an archive that is being received: an unnamed file, and an index in memory of the position of each block.
  *
  * In memory a block takes only an index slot of twelve bytes, which is found by the first eight bytes of its digest.
- * Which slot that is depends on two numbers that differ from file to file: an archive made of blocks that share their
- * slots would otherwise take quadratic time.
+ * Which slot that is depends on two random numbers, which are drawn for each file. Otherwise, an archive made of blocks
+ * that share their slots would take quadratic time.
  */
 import { closeSync, readSync } from 'node:fs'
 import { CID_BYTES_LENGTH, type Cid } from '../../protocol/cid.ts'

@@ -80,7 +80,7 @@ interface OpenOptions {
   /** The database is the target of a copy that the caller makes. */
   isCopyTarget?: boolean
   /**
-   * A server must have used the database: a command would take another one for a sound one of no accounts, and fill it.
+   * A server must have used the database: a command would take any other for a sound one without accounts, and fill it.
    */
   mustExist?: boolean
 }
@@ -252,7 +252,7 @@ function mark({ dataDir, databaseUrl }: DataPlace): void {
   writeFileSync(path, MARKER_TEXT, { mode: 0o600 })
 }
 
-/** Without it, the system may forget new names in a folder when it loses power. */
+/** Flushes a folder. Without that, the system may forget new names in it when it loses power. */
 export function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {

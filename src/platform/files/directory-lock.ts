@@ -1,5 +1,5 @@
 /**
- * One process per data directory. The lock is SQLite's own on a file that holds nothing, so that the system releases it
+ * Permits one process per data directory. The lock is one of SQLite's, on an empty file, so that the system releases it
  * however the process ends: there is no stale lock to remove by hand.
  */
 import { Database } from 'bun:sqlite'
@@ -20,7 +20,7 @@ export class DirectoryInUse extends OperatorError {
     super(`${dataDir} is in use by another process: stop that process, or set data_dir to another folder`)
   }
 
-  /** Returns the process that holds the lock; null if the system does not say, as none but Linux does. */
+  /** Returns the process that holds the lock; null if the system does not tell: only Linux does. */
   holder(): LockHolder | null {
     if (process.platform !== 'linux') return null
     try {

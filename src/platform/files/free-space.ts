@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises'
 
 /** What stays free for everything else while something large is written. */
 const RESERVED_BYTES = 512 * 1024 ** 2
-/** Bytes of something large after which its writer looks at the room again. */
+/** The writer of something large checks the free space again after this many bytes. */
 export const CHECKED_BYTES = 64 * 1024 ** 2
 
 /** Thrown when something large would take the reserve of the disk. */
@@ -19,7 +19,7 @@ export async function freeBytesOf(folder: string): Promise<number> {
   return bavail * bsize
 }
 
-/** Passes on what is written to a folder. Throws `NoRoom` as soon as the reserve is not left. */
+/** Passes on the chunks that a caller writes to a folder. Throws `NoRoom` as soon as less than the reserve is left. */
 export async function* whileRoom(
   chunks: AsyncIterable<Uint8Array>,
   folder: string,
@@ -40,7 +40,7 @@ export const COMMIT_BYTES = 128 * 1024 ** 2
 /** Bytes after which `RoomForCommits` looks at the disk again. */
 const WATCHED_BYTES = 16 * 1024 ** 2
 
-/** Watches the room of a folder for all who write into it at the same time. */
+/** Watches the free space of a folder, for all who write into it at the same time. */
 export class RoomForCommits {
   #unwatchedBytes = 0
   #isLeft = true

@@ -1,6 +1,6 @@
 /**
- * Detects folders on network shares. SQLite and our own lock rely on locks and flushes that shares promise and often do
- * not keep, so that a second server, a broken line or a power cut may damage the database.
+ * Detects folders on network shares. SQLite and our own lock rely on locks and flushes that shares promise but often do
+ * not honour, so that a second server, a broken line or a power cut may damage the database.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'

@@ -25,8 +25,8 @@ const STALL_MILLIS = 10 * MINUTE_MILLIS
 const IDLE_MILLIS = MINUTE_MILLIS
 
 /**
- * The part of the free memory that a queue may have. The more queues there are, the less each of them has, and there is
- * always some left for another one.
+ * The part of the free memory that a queue may take. The more queues there are, the less each of them gets, and some is
+ * always left for another one.
  */
 const PART_OF_FREE = 1 / 4
 
@@ -55,8 +55,8 @@ export class SpillRoom {
   }
 
   /**
-   * Reserve memory for a queue that has `held` already. Returns false if there is not enough, so that the bytes have to
-   * go to a file.
+   * Reserves memory for a queue that holds `held` bytes already. Returns false if there is not enough, so that the
+   * bytes have to go to a file.
    */
   hold(bytes: number, held: number): boolean {
     if (held + bytes > (this.max.memoryBytes - this.#held) * PART_OF_FREE) return false
@@ -119,7 +119,7 @@ interface Piece {
 }
 
 export interface SpillOptions {
-  /** Where its file is created. */
+  /** Folder in which the file of the queue is created. */
   dir: string
   room: SpillRoom
   /** For whom the bytes are. Owners share the room evenly. */
@@ -127,8 +127,8 @@ export interface SpillOptions {
   /** A reader that takes nothing for this long is disconnected. */
   stallMillis?: number
   /**
-   * The reader has taken each piece when it asks for the next one: the memory of the piece is given back then, instead
-   * of when it is collected.
+   * Whether the reader no longer needs a piece when it asks for the next one. The memory of the piece is then freed at
+   * once, instead of when it is collected as garbage.
    */
   takesPieces?: boolean
   /** Called whenever the reader asks for more. */
@@ -172,12 +172,12 @@ export class SpillQueue {
     return this.#options.dir
   }
 
-  /** File space that it has reserved. */
+  /** File space that this queue has reserved. */
   get fileBytes(): number {
     return this.#fileBytes
   }
 
-  /** The reader is gone, and pushed bytes are discarded. */
+  /** Whether the reader is gone, so that pushed bytes are discarded. */
   get isCancelled(): boolean {
     return this.#isCancelled
   }
@@ -327,7 +327,7 @@ export class SpillQueue {
   }
 }
 
-/** Frees the memory of bytes that are of no more use, unless they share it with others. */
+/** Frees the memory of bytes that are no longer needed, unless other bytes share it. */
 function giveBack({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }

@@ -1,6 +1,6 @@
 /**
- * What keeps this machine from storing or opening something, by error codes of the system and of SQLite. Clients and
- * health checks are told so: the words contain no paths and no names.
+ * What keeps this machine from storing or opening something, by error code of the system or of SQLite. Clients and
+ * health checks see these words, so they contain no paths and no names.
  */
 const storageFaults = [
   [/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/, 'the disk is full'],
@@ -8,13 +8,13 @@ const storageFaults = [
   [/^(EMFILE|ENFILE)/, 'too many files are open'],
   [/^(SQLITE_NOMEM|ENOMEM)/, 'the memory is full'],
   [/^(SQLITE_IOERR_(READ|SHORT_READ|CORRUPTFS)|EIO)/, 'the disk reports errors'],
-  // A used-up quota too: SQLite does not tell it apart.
+  // Also when a quota is used up, for which SQLite has no code of its own.
   [/^SQLITE_(IOERR|CANTOPEN|BUSY|LOCKED|PROTOCOL)/, 'the database cannot be written'],
 ] as const
 
 export type StorageFault = (typeof storageFaults)[number][1]
 
-/** An error and its causes are looked at, down to this depth. */
+/** How deep the causes of an error are searched. */
 const MAX_CAUSES = 4
 
 /** Returns null if the error is of another kind. */
