@@ -1,5 +1,5 @@
 /**
- * Deletes the rows of repositories that no account has, a few at a time: replaced ones, and imports that were given up.
+ * Deletes, a few at a time, the rows of repositories that no account has: replaced repositories and abandoned imports.
  */
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteSomeLargeRecords } from './large-records.ts'

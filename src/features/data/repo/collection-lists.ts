@@ -1,13 +1,13 @@
 /**
- * Keeps which collections a repository has, which takes a step of an index for each to find out. The list stays correct
- * while the edition of the repository is the same.
+ * Caches the list of collections of a repository, because finding them takes an index step for each. A list stays
+ * correct while the edition of the repository is the same.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { listCollections } from './record-store.ts'
 
-/** Characters of all kept lists: those of some 5,000 ordinary repositories. */
+/** Characters of all cached lists: enough for some 5,000 ordinary repositories. */
 const MAX_CHARS = 2 * 1024 ** 2
 
 interface KeptList {
@@ -23,8 +23,8 @@ const keptLists = perContext(
 )
 
 /**
- * Returns the collections that have records, as `listCollections` does. `edition` is that of the repository, read
- * before; null if the account has none.
+ * Returns the collections that have records, as `listCollections` does. `edition` is the edition of the repository,
+ * read before the call; null if the account has no repository.
  */
 export async function collectionsOf(ctx: Context, did: Did, edition: string | null): Promise<readonly string[]> {
   const kept = keptLists(ctx)

@@ -1,5 +1,6 @@
 /**
- * Single blocks of repositories by CID. The blocks of a commit never change, and are cached with the CID of the commit.
+ * Looks up single blocks of a repository by CID. The blocks of a commit never change, so each is cached with the CID of
+ * its commit.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
@@ -14,7 +15,10 @@ import type { RepoHead } from './repo-store.ts'
 const MAX_BYTES = 8 * 1024 ** 2
 
 interface KeptSection {
-  /** The commit of its repository. A block of several repositories is kept for the one that was read last. */
+  /**
+   * The head of the repository from which the block was read. If several repositories have the block, the last one
+   * read.
+   */
   commit: string
   section: Uint8Array
 }
@@ -61,7 +65,7 @@ async function storedBlocks(reader: Reader, repo: RepoHead, cids: readonly Cid[]
   const add = (found: readonly Block[]) => {
     for (const { cid, bytes } of found) rest.set(cid.toString(), bytes)
   }
-  // Records of the same content have the same CID: their number says nothing about how many CIDs were found.
+  // Records with the same content share a CID, so the number of blocks does not tell how many CIDs were found.
   add(await findBlocksLeftOut(reader, repo.id, others))
   const nodes = others.filter((cid) => !rest.has(cid.toString()))
   add(await new StoredNodes(reader, repo.id).find(nodes))

@@ -2,8 +2,8 @@
  * The only place where repositories change. Everything here runs inside the caller's transaction: the blocks of a
  * commit, its blob references and its event become durable together, or not at all.
  *
- * Commits of a repository are in the order of their transactions. A head is only replaced if it is the one that the
- * commit was built on.
+ * The commits of a repository have the order of their transactions. A commit replaces the head only if it was built on
+ * that head.
  */
 import { Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -78,7 +78,7 @@ export interface CommitMeta {
   cid: Cid
   rev: Tid
   ops: BuiltCommit['ops']
-  /** Length of the archive in its event, and of the references to blobs that are stored. */
+  /** Bytes that the account is charged for: the archive in the event, and the stored references to blobs. */
   paidBytes: number
 }
 
@@ -106,7 +106,7 @@ export async function applyCommit(
   if (!built.ok) throw commitRefusal(built)
 
   const now = ctx.clock.now()
-  // On SQLite, the cost of a commit is the pages that it changes; on PostgreSQL, the bytes.
+  // A commit costs the pages that it changes on SQLite, and the bytes that it writes on PostgreSQL.
   const countsPages = ctx.db.cluster === null
   const change = { rev, created: built.nodes, removed: built.removedNodes }
   const fresh = await changeNodes(tx, nodes, change, { countsPages })
@@ -132,7 +132,7 @@ export async function applyCommit(
     subject: record.subject,
     value: record.bytes,
   }))
-  // A large value that replaces another one is written over it, which changes fewer pages.
+  // If a large value replaces another one, overwrite it instead of deleting it first: that changes fewer pages.
   const large = new Set(setsAside ? largeAmong(newRecords).map(({ path }) => path) : [])
   await together(
     deleteRecords(tx, head.id, pathsOf(resolved.filter(({ action }) => action === 'delete'))),
@@ -160,7 +160,7 @@ export async function applyCommit(
   return { cid: built.commit.cid, rev, ops: built.ops, paidBytes }
 }
 
-/** Whether a record key is a TID that was made after a commit, as those of most new records are. */
+/** Whether the record key is a TID later than revision `since`, as the keys of most new records are. */
 const isNewest = (path: string, since: Tid | null): boolean => {
   const rkey = path.slice(path.indexOf('/') + 1)
   return rkey.length === since?.length && rkey > since
@@ -170,8 +170,8 @@ const isNewest = (path: string, since: Tid | null): boolean => {
 type ResolvedWrite = RecordWrite & ({ action: 'create' | 'update'; record: PreparedRecord } | { action: 'delete' })
 
 /**
- * Records that one write replaces because they are about the same subject. An imported repository may have any number
- * of them, and a commit has room for 200 operations. The next write replaces more of them.
+ * Most records about the same subject that one write replaces. An imported repository may have any number of them, but
+ * a commit has room for 200 operations. The next write about the subject replaces more of them.
  */
 const MAX_REPLACED = 100
 
@@ -207,11 +207,12 @@ async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): 
 }
 
 /**
- * The number of records after the writes; null if it need not be known. Refuses with `PayloadTooLarge` writes that add
- * records above the quota (0: none), while others may always be made.
+ * Returns the number of records after the writes; null if nothing needs it. Refuses with `PayloadTooLarge` if the
+ * writes add records beyond the quota (0: no quota). Writes that add none are always allowed.
  *
- * Commits keep the number in the row that they write anyway. Of a repository from before they did, it is counted once:
- * at the first commit that adds records under a quota, or when the totals are first asked for.
+ * Commits keep the number in the row that they write anyway. Repositories from earlier versions lack it, so their
+ * records are counted once: at the first commit that adds records under a quota, or when the totals are first asked
+ * for.
  */
 async function recordsAfter(
   ctx: Context,
@@ -256,7 +257,9 @@ export const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({
   blocks: carOf(commit.cid, [commit]),
 })
 
-/** The commit had more bytes than relays accept. It took as long as one that has as many. */
+/**
+ * The commit had more bytes than relays accept. Building it took as long as building the largest commit they accept.
+ */
 export class EventTooLarge extends Refusal {
   constructor(limit: number) {
     super(400, 'InvalidRequest', `Too many writes. Max event size: ${limit / 1_000_000}MB`)
@@ -296,7 +299,7 @@ export const nextRev = (ctx: Context, previous: Tid | null): Tid =>
 
 const lastKeys = perContext((): { last: Tid | null } => ({ last: null }))
 
-/** A record key (TID) of the present time, later than any that this process gave before. */
+/** A record key (TID) of the present time, later than any that this process has generated before. */
 export function nextRecordKey(ctx: Context): Tid {
   const keys = lastKeys(ctx)
   return (keys.last = nextRev(ctx, keys.last))

@@ -1,6 +1,6 @@
 /**
- * Blocks that the database itself frames as CAR sections: a chunk of rows arrives as one value, and no object is made
- * for each row. Making those objects took half the time of an export.
+ * Reads blocks that the database itself frames as CAR sections: a chunk of rows arrives as one value, without an object
+ * for each row. Creating those objects took half the time of an export.
  *
  * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a
  * blob.
@@ -10,26 +10,27 @@ import { CID_BYTES_LENGTH } from '../../../protocol/cid.ts'
 
 /** Approximate size of a chunk. */
 const CHUNK_BYTES = 192 * 1024
-/** Rows of the first chunk, before the size of rows is known, and of any chunk at most. */
+/** Rows in the first chunk, before the size of rows is known; and the most rows in any chunk. */
 const FIRST_ROWS = 64
 const MAX_ROWS = 512
 /**
- * Large blocks may follow many small ones, so the size of a chunk cannot be guessed. If all of its blocks are small, as
- * in most, it is read at once. Otherwise it is measured, and a chunk above the limit is split, down to a single row.
+ * Large blocks may follow many small ones, so the size of a chunk cannot be guessed. If all blocks of a chunk are
+ * small, as in most chunks, it is read at once. Otherwise its bytes are added up first, and a chunk above the limit is
+ * split, down to a single row.
  */
 const SMALL_BLOCK_BYTES = 8 * 1024
 const MAX_CHUNK_BYTES = 1024 ** 2
 
 /**
- * Two-byte varints, which begin almost every section, each at index 2 × its number. A look-up takes a quarter of the
- * time of encoding.
+ * All two-byte varints, with which almost every section begins; that of `number` is at index 2 × `number`. A look-up
+ * takes a quarter of the time of encoding.
  */
 const varints = new Uint8Array(2 * 0x4000)
 for (let number = 0x80; number < 0x4000; number++) varints.set([(number & 0x7f) | 0x80, number >>> 7], 2 * number)
 
 /**
- * The length varint of a CAR section, which counts the 36 bytes of the CID too. It is stored beside its block, which is
- * at most 2 MB.
+ * The length varint of a CAR section, which counts the 36 bytes of the CID too. The database stores it beside the
+ * block. A block has at most 2 MB, so three bytes are enough.
  */
 export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
   const number = length + CID_BYTES_LENGTH
@@ -47,8 +48,8 @@ export interface FramedRows {
 }
 
 /**
- * SQL columns that join rows into `FramedRows`: those with small blocks, or all. `block` is the column of blocks, which
- * is empty if a large block is elsewhere. One that is lost is left out.
+ * SQL columns that join rows into `FramedRows`: only rows with small blocks, or all rows. `block` is empty if a large
+ * block is stored elsewhere. With `all`, an empty block is one that was lost, and is left out.
  */
 export function framedBlocks(block: Sql, which: 'small' | 'all'): Sql {
   const isSmall = sql`length(${block}) BETWEEN 1 AND ${SMALL_BLOCK_BYTES}`
@@ -64,7 +65,7 @@ export interface Framing {
   size: number
 }
 
-/** A single one makes an exported archive unreadable. */
+/** Whether the stored framing does not fit the block. A single such row makes an exported archive unreadable. */
 export const isMisframed = ({ framing, size }: Framing): boolean =>
   framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0
 
@@ -73,17 +74,17 @@ export interface KeyedBlocks<Key> {
   reader: Reader
   /** Which rows: `FROM … WHERE …`. */
   rows: Sql
-  /** Their keys, and the lengths of their blocks. */
+  /** The key of a row, and the length of its block. */
   key: Sql
   bytes: Sql
-  /** Bounds before and after every key. */
+  /** Keys that sort before and after the key of every row. */
   first: Key
   last: Key
-  /** The rows after the first key, up to and including the second: those with small blocks, or all. */
+  /** The rows after key `after`, up to and including `upTo`: only those with small blocks, or all. */
   framed(after: Key, upTo: Key, which: 'small' | 'all'): Promise<FramedRows>
 }
 
-/** All rows, in chunks of about the same size whatever the size of a row. */
+/** Yields all rows, in chunks of about the same size, whatever the size of a row. */
 export async function* framedChunks<Key extends string | Uint8Array>(
   blocks: KeyedBlocks<Key>,
 ): AsyncGenerator<Uint8Array> {
@@ -109,7 +110,7 @@ export async function* framedChunks<Key extends string | Uint8Array>(
   }
 }
 
-/** The key `count` rows behind another; null if there are fewer rows. */
+/** The key `count` rows after `after`; null if there are fewer rows. */
 async function keyAfter<Key extends string | Uint8Array>(
   { reader, rows, key }: KeyedBlocks<Key>,
   after: Key,
@@ -121,7 +122,7 @@ async function keyAfter<Key extends string | Uint8Array>(
   return row && row.last
 }
 
-/** Total bytes of the blocks after the first key, up to and including the second. */
+/** Total bytes of the blocks after key `after`, up to and including `upTo`. */
 const bytesIn = <Key extends string | Uint8Array>(
   { reader, rows, key, bytes }: KeyedBlocks<Key>,
   after: Key,

@@ -2,8 +2,8 @@
  * The newest nodes of a tree, packed into the row of their repository. `docs/design/fresh-nodes.md` explains why and
  * shows an example.
  *
- * Layout: version, number of stale CIDs, the stale CIDs, then revision, CID, length and block of each fresh node.
- * Because every commit reads and rewrites them, they are not unpacked: a change copies the unchanged bytes in as few
+ * Layout: version, number of stale CIDs, the stale CIDs, then revision, CID, length and block of each fresh node. Every
+ * commit reads and rewrites these bytes, so a change does not unpack them: it copies the unchanged bytes in as few
  * pieces as possible.
  */
 import { Cid, cidAt, CID_BYTES_LENGTH, isAt } from '../../../protocol/cid.ts'
@@ -16,7 +16,7 @@ export interface RevisedBlock extends Block {
   rev: Tid
 }
 
-/** The first byte. Older rows have it too: it was the highest byte of a count, and always zero. */
+/** The first byte. Older rows have this byte too: there it was the highest byte of a count, which was always zero. */
 const VERSION = 0
 const VERSION_BYTES = 1
 const COUNT_BYTES = 3
@@ -106,8 +106,8 @@ export class FreshNodes {
   }
 
   /**
-   * The fresh nodes after a commit. A node that returns to the tree is fresh, and its old row stays stale: it has
-   * another revision.
+   * Returns the fresh nodes after a commit. A node that returns to the tree becomes fresh, and its old row in
+   * `repo_node` stays stale because that row has another revision.
    */
   after({ rev, created, removed }: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): FreshNodes {
     const gone: Place[] = []
@@ -143,7 +143,7 @@ export class FreshNodes {
     return target
   }
 
-  /** The nodes of one revision, without stale CIDs: the caller has deleted their rows. */
+  /** Returns only the nodes of one revision, without the stale CIDs, whose rows the caller has deleted. */
   only(rev: Tid): FreshNodes {
     return FreshNodes.none.after({ rev, created: this.nodes.filter((node) => node.rev === rev), removed: [] })
   }
@@ -178,8 +178,8 @@ function writeNode(target: Uint8Array, at: number, rev: Tid, cid: Cid, block: Ui
 }
 
 /**
- * Copies a part of an array to another one, without a view of it: for a view, the engine first moves the array to
- * memory that can be shared.
+ * Copies part of an array into another array without making a view: for a view, the engine would first move the array
+ * to memory that can be shared.
  */
 const copy = Buffer.prototype.copy as (
   this: Uint8Array,
@@ -189,7 +189,7 @@ const copy = Buffer.prototype.copy as (
   end: number,
 ) => number
 
-/** A number in `count` bytes, the highest first. Throws `RangeError` beyond the end, where damaged nodes may lead. */
+/** Reads a big-endian number of `count` bytes. Throws `RangeError` beyond the end, which damaged nodes may point to. */
 function numberAt(bytes: Uint8Array, start: number, count: number): number {
   if (start + count > bytes.length) throw new RangeError('packed nodes are truncated')
   let number = 0

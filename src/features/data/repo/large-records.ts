@@ -1,10 +1,11 @@
 /**
- * The SQL of table `large_record`, and the only place that knows which values it has.
+ * The SQL of table `large_record`, and the only place that knows which values it holds.
  *
- * A table without row ids, as `record` is, has values beside keys, and SQLite reads all of a value that does not fit on
- * its page for each key that it compares. So it sets large values aside, in a table with row ids: the row of the record
- * has an empty value then, which no record has. PostgreSQL keeps large values apart anyway. Nothing is set aside there,
- * also because servers of the version before may use the same database; what was copied from SQLite is read the same.
+ * The table `record` has no row ids, so SQLite stores values beside keys, and reads a value that does not fit on its
+ * page for each key that it compares. On SQLite, large values are therefore set aside in a table with row ids. The row
+ * of such a record has an empty value, which no real record has. PostgreSQL keeps large values apart itself, so nothing
+ * is set aside there, also because servers of the version before may use the same database. Values that were copied
+ * there from SQLite are read in the same way.
  */
 import {
   firstBytes,
@@ -19,8 +20,9 @@ import {
 } from '../../../platform/database/database.ts'
 
 /**
- * Bytes of the largest value that stays beside its key. Among thousands of these, reading a record takes 24 µs more
- * than among posts, which doubles the time of a getRecord; 58 µs at twice as many bytes, and 1.6 ms at 800 kB.
+ * Bytes of the largest value that stays beside its key. Reading a record among thousands of this size takes 24 µs
+ * longer than among posts, which doubles the time of a getRecord; 58 µs longer among records of twice this size, and
+ * 1.6 ms at 800 kB.
  */
 const MAX_BYTES_BESIDE_KEY = 8 * 1024
 
@@ -34,8 +36,8 @@ const noBytes = new Uint8Array()
 const ofRecord = sql`FROM large_record WHERE large_record.repo_id = record.repo_id AND large_record.path = record.path`
 
 /**
- * The value of a row of `record`, and its length, for which nothing of a large one is read. If a large value is lost,
- * they are those of the row: empty.
+ * SQL: the value of a row of `record`, and its length, for which a large value is not read. If a large value is lost,
+ * the value is empty and the length 0.
  */
 export const recordValue = sql`CASE WHEN length(record.value) > 0 THEN record.value
   ELSE COALESCE((SELECT large_record.value ${ofRecord}), record.value) END`
@@ -47,13 +49,13 @@ export interface RecordValue {
   value: Uint8Array
 }
 
-/** What stands beside the key of a record. */
+/** The value to store beside the key of a record: empty if the value is set aside. */
 export const valueBesideKey = (record: RecordValue): Uint8Array => (isLarge(record) ? noBytes : record.value)
 
-/** Those that are set aside. */
+/** The records whose values are set aside. */
 export const largeAmong = <Value extends RecordValue>(records: readonly Value[]): Value[] => records.filter(isLarge)
 
-/** Set aside the large values among those of records that are stored. */
+/** Set aside the large values of records that are being stored. */
 export async function putLargeRecords(tx: Tx, repoId: number, records: readonly RecordValue[]): Promise<void> {
   for (const piece of inPieces(largeAmong(records)))
     await tx.run(sql`
@@ -61,24 +63,24 @@ export async function putLargeRecords(tx: Tx, repoId: number, records: readonly 
       ON CONFLICT (repo_id, path) DO UPDATE SET value = excluded.value`)
 }
 
-/** Delete what was set aside of records that are deleted, or get a value that is not. */
+/** Delete the large values at these paths, whose records are being deleted or get a small value. */
 export async function deleteLargeRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await tx.run(sql`DELETE FROM large_record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)
 }
 
-/** Delete at most `limit` values, and few if they are large. Returns how many, 0 if there were none. */
+/** Delete at most `limit` values, and fewer if they are large. Returns how many; 0 if there were none. */
 export function deleteSomeLargeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
   const some = sql`
     SELECT path, length(value) AS bytes FROM large_record WHERE repo_id = ${repoId} ORDER BY path LIMIT ${limit}`
   return tx.run(sql`DELETE FROM large_record WHERE repo_id = ${repoId} AND path IN ${firstBytes(sql`path`, some)}`)
 }
 
-/** Whether a repository has large values, 1 or 0, as a value of a statement. */
+/** SQL: 1 if the repository has large values, otherwise 0. */
 export const hasLargeRecords = (repoId: Sql): Sql =>
   sql`(SELECT count(*) FROM (SELECT 1 FROM large_record WHERE repo_id = ${repoId} LIMIT 1) AS found)`
 
-/** Paths after one, up to another and with it, that have a large value although no record there says so. */
+/** Returns the paths after `after`, up to and including `upTo`, with a large value to which no record refers. */
 export async function findStrayValues(
   reader: Reader,
   repoId: number,
@@ -92,8 +94,8 @@ export async function findStrayValues(
 }
 
 /**
- * Set aside what a database of SQLite has beside keys, as the migration did: it may have come from PostgreSQL. Does
- * nothing on PostgreSQL.
+ * Set aside the large values that a SQLite database has beside keys, as the migration did: the database may have been
+ * copied from PostgreSQL. Does nothing on PostgreSQL.
  */
 export async function setLargeRecordsAside(db: Database): Promise<void> {
   if (!setsLargeAside(db)) return

@@ -19,25 +19,26 @@ import { framedBlocks, framedChunks, framingOf, isMisframed, type FramedRows, ty
 import { FreshNodes, packedBytes, type RevisedBlock } from './fresh-nodes.ts'
 
 /**
- * Most bytes of a repository's fresh nodes, which every commit rewrites: as many as leave its row on one page of SQLite
- * or, if the nodes of a commit alone would nearly fill that, on three. On three also if a commit removes nodes that
- * have long been there: changes at random places add several nodes each, of which the next commit replaces few.
+ * Most bytes of a repository's fresh nodes, which every commit rewrites. With the lower bound, the row fits on one page
+ * of SQLite; with the higher one, on three. The higher one applies if the nodes of a commit alone nearly fill one page,
+ * and if a commit removes nodes that have been in `repo_node` for long: changes at random places add several nodes
+ * each, of which the next commit replaces few.
  */
 const FEW_FRESH_BYTES = 3700
 const MAX_FRESH_BYTES = 12_000
-/** Room that few fresh nodes leave to those of later commits. */
+/** Room on a single page for the nodes of later commits. */
 const ROOM_BYTES = 1000
 /**
- * The same on PostgreSQL. Its log contains every byte of the row with each commit, so nodes that the next commit does
- * not replace are moved out early.
+ * The same on PostgreSQL, whose write-ahead log contains every byte of the row with each commit: nodes that the next
+ * commit does not replace are moved to `repo_node` early.
  */
 const LOGGED_ROOM_BYTES = 300
-/** Nodes in `repo_node` that a commit at the place of the one before it removes, at most. */
+/** Most nodes in `repo_node` that a commit removes if it changes the same place as the commit before. */
 const MAX_NEWLY_STALE = 1
 /** Most nodes, and bytes, read at once. */
 const PAGE = 500
 const PAGE_BYTES = 4 * 1024 ** 2
-/** Sorts after every CID: their first byte is the version, 1. */
+/** Sorts after every CID, because the first byte of a CID is its version, 1. */
 const behindCids = new Uint8Array([0xff])
 
 interface NodeRow {
@@ -64,7 +65,7 @@ export class StoredNodes {
     this.#fresh = fresh
   }
 
-  /** Reads the row on first use, which frequent reads often never reach. */
+  /** Reads the row on first use: a read that finds its nodes in the cache never needs it. */
   async fresh(): Promise<FreshNodes> {
     return (this.#fresh ??= await this.#readFresh())
   }
@@ -131,8 +132,8 @@ export class StoredNodes {
   }
 
   /**
-   * Counts nodes, and those whose stored framing does not match their block, and returns the newest revision of one.
-   * `throttled` runs each piece.
+   * Counts all nodes, and nodes whose stored framing does not fit their block, and finds the newest revision of any
+   * node. `throttled` runs each piece.
    */
   async countFramed(
     throttled: Throttle = unthrottled,

@@ -13,14 +13,14 @@ import { recordViews } from './record-views.ts'
 const MAX_CHARS = 8 * 1024 ** 2
 
 /**
- * Records in a page, in bytes, which a single one may exceed. Decoding them takes up to 50 ms for each MiB, and 100 of
- * the largest records would keep the server busy for seconds.
+ * Most bytes of records in a page; a single record may exceed them. Decoding takes up to 50 ms per MiB, and 100 of the
+ * largest records would keep the server busy for seconds.
  */
 const MAX_PAGE_BYTES = 512 * 1024
 
-/** Collections of large records that are remembered. */
+/** Most collections of large records whose page length is remembered. */
 const MAX_SHORT_PAGES = 1000
-/** Longer pages are read without that. */
+/** A collection whose pages have become this long is forgotten. */
 const MAX_SHORT_PAGE = 64
 
 interface KeptPage {
@@ -40,8 +40,8 @@ const keptPages = perContext(
 const shortPages = perContext(() => new BoundedCache<number>(MAX_SHORT_PAGES))
 
 /**
- * Returns `{"records":[…],"cursor":"…"}`. `edition` is that of the repository, read before: a write in between only
- * causes a spurious reload. It is null if the account has no repository, and the page then has no records.
+ * Returns `{"records":[…],"cursor":"…"}`. `edition` is the edition of the repository, read before the call: a write in
+ * between only causes a spurious reload. It is null if the account has no repository, and the page then has no records.
  */
 export async function recordPage(
   ctx: Context,
@@ -80,8 +80,8 @@ interface PageItem {
 }
 
 /**
- * Paths of a page with the views of their records. Values are only read if a view is not cached. The page ends early
- * once its records are large together.
+ * Paths of a page with the views of their records. Values are read only if a view is not cached. The page ends early if
+ * its records would exceed `MAX_PAGE_BYTES`.
  */
 async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
   const views = recordViews(ctx)
@@ -111,7 +111,7 @@ async function entriesOf(ctx: Context, did: Did, range: RecordRange): Promise<re
   return entries
 }
 
-/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and one in any case. */
+/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and at least one. */
 function withinPage(entries: readonly RecordEntry[]): readonly RecordEntry[] {
   let bytes = 0
   const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)

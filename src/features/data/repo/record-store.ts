@@ -38,7 +38,10 @@ export interface NewRecord {
   /** URI or DID that a like, repost, follow or block is about; null for other records. */
   subject: string | null
   value: Uint8Array
-  /** When another server stored it, and with which revision; otherwise it is stored as written now, with the commit. */
+  /**
+   * Revision and time at which another server stored the record. If undefined, the record gets those of the present
+   * write.
+   */
   written?: { rev: Tid; at: Millis }
 }
 
@@ -58,16 +61,18 @@ const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.c
 const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
 
 /**
- * What the indices on CIDs and on revisions have; and what they do not have yet. A record would add an entry to each of
- * them, on a page of its own. On SQLite they therefore leave new records out, and commits add those of their repository
- * many at a time.
+ * Match the records that the indices on CIDs and on revisions contain, and the records that they do not contain yet. A
+ * record would add an entry to both indices, each on a page of its own. On SQLite, the indices therefore leave new
+ * records out, and commits add the records of their repository to the indices many at a time.
  */
 const isListed = sql`unlisted IS NULL`
 const isUnlisted = sql`unlisted IS NOT NULL`
-/** The same for all of a repository: without a condition on `rev`, SQLite would look for them among all its records. */
+/**
+ * Matches all unlisted records of a repository. Without the condition on `rev`, SQLite would scan all of its records.
+ */
 const areUnlisted = sql`${isUnlisted} AND rev > ''`
 
-/** Most records of a repository that are left out, which reads by CID look through. */
+/** Most records of a repository that the indices leave out. Reads by CID scan them. */
 export const MAX_UNLISTED = 64
 
 /** Adds the records of a repository to the indices that have left them out. */
@@ -103,21 +108,21 @@ export async function putRecords(
   if (setsAside) await putLargeRecords(tx, repoId, records)
 }
 
-/** Bytes of a record beside its value and its path, in its row. */
+/** Bytes of a row of `record` in addition to the value and the path. */
 const ROW_BYTES = 70
-/** As much as a page of SQLite can lack without being merged with its neighbours, with room for a record. */
+/** Free bytes that a page of SQLite may have without being merged with its neighbours, with room for a record. */
 const ROOM_BYTES = 1750
 const FILLERS = 6
 const filler = new Uint8Array(Math.floor(ROOM_BYTES / FILLERS) - ROW_BYTES)
 const noCid = new Uint8Array()
 
 /**
- * Makes room on the page behind a new record for those that follow it, now and then: `count` is that of new records.
- * For SQLite alone, and for records at the end of their collection.
+ * Makes room on the page behind a new record for the records that follow it, once in several commits: `count` counts
+ * the new records. For SQLite alone, and for records at the end of their collection.
  *
- * When a page is full, SQLite evens it out with its neighbours, which are full as well, and changes four or five pages.
- * The next two records fill the page again. Fillers that exist for a moment have all of them evened out as if the next
- * records were there: for a page of records, it happens a third as often.
+ * When a page is full, SQLite balances it with its neighbours, which are full as well: four or five pages change, and
+ * the next two records fill the page again. This function inserts fillers of the size of the next records and deletes
+ * them at once. SQLite then balances the pages as if those records were there, so it happens a third as often.
  */
 export async function makeRoom(
   tx: Tx,
@@ -128,7 +133,7 @@ export async function makeRoom(
 ): Promise<void> {
   const records = Math.round(ROOM_BYTES / (value.length + path.length + ROW_BYTES))
   if (records < 2 || count % records !== 0) return
-  // Nothing but the fillers is between the two: no record key has these characters.
+  // Only the fillers sort between the two, because no record key has these characters.
   const [start, end] = [`${path} `, `${path}!`]
   const rows = Array.from({ length: FILLERS }, (_, i) => [repoId, start + i, noCid, rev, 0, filler, 1])
   await tx.run(sql`INSERT INTO record (repo_id, path, cid, rev, indexed_at, value, unlisted) VALUES ${sqlRows(rows)}`)
@@ -184,8 +189,8 @@ export async function findRecordCid(reader: Reader, repoId: number, path: string
 }
 
 /**
- * Returns the paths of records in a collection that are about a subject: `limit` of them at most, and any of them if
- * there are more. Asked for an order, PostgreSQL might read the whole collection in that order.
+ * Returns the paths of records in a collection that are about a subject: at most `limit`, and arbitrary ones if there
+ * are more. If the query asked for an order, PostgreSQL might read the whole collection in that order.
  */
 export async function findPathsAbout(
   reader: Reader,
@@ -210,7 +215,9 @@ export async function readRecord(reader: Reader, did: Did, path: string): Promis
 
 export interface RecordRange {
   collection: string
-  /** Record key after which to start; null starts at the end of the range that `descending` says. */
+  /**
+   * Record key after which the page starts. If null, it starts at the first key, or at the last one if `descending`.
+   */
   after: string | null
   descending: boolean
   limit: number
@@ -238,7 +245,7 @@ function inPage(did: Did, { collection, after, descending, limit }: RecordRange)
   return sql`repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`
 }
 
-/** The record at a path, beside the row of its account; without a CID if there is none or it was taken down. */
+/** Joins the record at a path to the row of its account; `cid` is null if there is none or it was taken down. */
 export const visibleRecordAt = (path: string): Beside => ({
   columns: sql`, record.cid, ${recordValue} AS value`,
   tables: sql`LEFT JOIN repo ON repo.did = account.did
@@ -260,8 +267,8 @@ export async function listAllRecords(
 }
 
 /**
- * The same, as many of them as can be decoded in one turn of the event loop: a large record is only read as the first.
- * Also returns whether they are the last ones.
+ * Like `listAllRecords`, but only as many records as can be decoded in one turn of the event loop: a large record is
+ * only read as the first of a piece. `isEnd`: no records follow.
  */
 export async function listPiece(
   reader: Reader,
@@ -277,7 +284,7 @@ export async function listPiece(
   return { records: rows.map(recordOf), isEnd }
 }
 
-/** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */
+/** Sorts after every path. As the path in `listRecordsSince`, it makes the page begin with the next commit. */
 export const LAST_PATH = '~'
 /** Most records, and bytes, read at once. */
 const pageBounds = { rows: 500, bytes: 4 * 1024 ** 2 }
@@ -331,7 +338,7 @@ export async function listRecordsSince(
   return rows.map(recordOf)
 }
 
-/** When the newest record was stored of the account that `did` names, as a value of a statement; null without any. */
+/** SQL: when the newest record of the account that `did` names was stored; null if it has none. */
 export function newestWriteOf(did: Sql): Sql {
   const newest = (condition: Sql) => sql`
     SELECT * FROM (SELECT indexed_at AS at FROM record
@@ -339,7 +346,7 @@ export function newestWriteOf(did: Sql): Sql {
   return sql`(SELECT max(at) FROM (${newest(isListed)} UNION ALL ${newest(areUnlisted)}) AS kinds)`
 }
 
-/** Whether any stored record was written at a revision or before it. */
+/** Whether any stored record was written at revision `rev` or before. */
 export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): Promise<boolean> {
   const any = (condition: Sql) =>
     sql`EXISTS (SELECT 1 FROM record WHERE repo_id = ${repoId} AND ${condition} AND rev <= ${rev})`
@@ -347,9 +354,9 @@ export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): P
 }
 
 /**
- * Returns the block of a record by its CID; null if there is none, or the index has left it out. One statement per CID
- * costs half of one statement for many. For `=` or IN, SQLite would scan all records of the repository instead of using
- * the index on CIDs.
+ * Returns the block of a record by its CID; null if there is none, or if the index has left the record out. A statement
+ * for each CID takes half the time of one statement for many. With `=` or IN, SQLite would scan all records of the
+ * repository instead of using the index on CIDs.
  */
 export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
   const row = await reader.get<{ value: Uint8Array }>(sql`
@@ -358,7 +365,7 @@ export async function findRecordBlock(reader: Reader, repoId: number, { bytes: c
   return row && row.value
 }
 
-/** Returns those blocks of records that the index on CIDs has left out, in any order. */
+/** Returns the blocks of records with these CIDs that the index on CIDs has left out, in any order. */
 export async function findBlocksLeftOut(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
   const rows = await reader.all<Pick<RecordRow, 'cid' | 'value'>>(sql`
     SELECT cid, ${recordValue} AS value FROM record
@@ -403,7 +410,7 @@ export interface RecordHead {
   isMisframed: boolean
 }
 
-/** Records after a path, up to another and with it, in tree order. */
+/** Records after `after`, up to and including `upTo`, in tree order. */
 export async function listRecordHeads(
   reader: Reader,
   repoId: number,
@@ -440,10 +447,10 @@ export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }
 }
 
 /**
- * Delete at most `limit` records, and few if they are large. Returns how many were deleted, 0 if there were none.
+ * Delete at most `limit` records, and fewer if they are large. Returns how many were deleted; 0 if there were none.
  *
- * The lengths are those of the next records, of whatever repository: to see where one ends, SQLite would read them as a
- * whole, since they stand beside their keys.
+ * The query for the lengths does not stop at the end of the repository: to find that end, SQLite would read whole
+ * records, because their values are beside their keys.
  */
 export async function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
   const next = await tx.all<{ repoId: number; path: string; bytes: number }>(sql`

@@ -1,6 +1,6 @@
 /**
- * Caches records as JSON, as public reads show them, by CID. A CID always names the same content, which means that an
- * entry never becomes stale. Where several records have the same content, the one that was shown last is cached.
+ * Caches records as JSON, as public reads show them, by CID. A CID always names the same content, so an entry never
+ * becomes stale. If several records have the same content, the one that was shown last is cached.
  */
 import { perContext } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
@@ -18,8 +18,8 @@ interface RecordView extends Pick<VisibleRecord, 'path' | 'cid'> {
 }
 
 /**
- * Part of the digest. A page makes no other objects of its CIDs: texts of them, to look records up by, took more time
- * than the look-up.
+ * Key of a record in the cache: part of its digest, as a number. To make texts of all CIDs of a page, just for looking
+ * the records up, took longer than the look-up.
  */
 const keyOf = (cid: Uint8Array): number => cid[4]! | (cid[5]! << 8) | (cid[6]! << 16) | (cid[7]! << 24)
 

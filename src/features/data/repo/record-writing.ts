@@ -111,8 +111,8 @@ export async function writeRecords(
 }
 
 /**
- * Throws `EmailNotConfirmed` if the account has an address that is not confirmed, and no record yet, and the server
- * makes first records wait for that.
+ * Throws `EmailNotConfirmed` if the server requires a confirmed address for the first record, and the account has an
+ * address that is not confirmed and no record yet.
  */
 export async function requireConfirmedAddress({ config, db }: Context, did: Did): Promise<void> {
   if (!config.signup.requireConfirmedAddress) return
@@ -123,8 +123,8 @@ export async function requireConfirmedAddress({ config, db }: Context, did: Did)
 }
 
 /**
- * Apply the writes of an agent or a delegate, and record them with the commit. Throws `InvalidToken` (401) if it was
- * ended meanwhile.
+ * Apply the writes of an agent or a delegate, and record them with the commit. Throws `InvalidToken` (401) if the agent
+ * or the delegation has ended meanwhile.
  */
 async function recordedCommit(
   ctx: Context,

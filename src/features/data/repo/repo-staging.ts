@@ -74,8 +74,8 @@ const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] =>
   Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
 /**
- * Give the account the new repository, which has `counts`, in place of its present one if it has one. Takedowns are
- * copied, which keeps an import from undoing them.
+ * Give the account the new repository, which has `counts`, in place of the present one, if any. Takedowns are copied,
+ * so that an import does not undo them.
  */
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState, counts: RepoCounts): Promise<void> {
   const before = await repoHead(tx, did)

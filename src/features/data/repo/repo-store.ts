@@ -45,7 +45,10 @@ export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | nul
   return row && headOf(row)
 }
 
-/** The same with the block of the record at a path, even if it was taken down; null if there is no record. */
+/**
+ * Like `repoHead`, with the block of the record at `path`, even if it was taken down; `record` is null if there is
+ * none.
+ */
 export async function headWithRecord(
   reader: Reader,
   did: Did,
@@ -71,7 +74,7 @@ export async function repoHeadsOf(reader: Reader, dids: readonly Did[]): Promise
   return new Map(rows.map((row) => [row.did, headOf(row)]))
 }
 
-/** What a commit builds on: the current tree, and what else its row has. */
+/** What a commit builds on: the current tree, and what the commit needs of the same row. */
 export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data'> {
   /** The packed fresh nodes. */
   fresh: Uint8Array
@@ -79,18 +82,18 @@ export interface StoredTree extends Pick<RepoHead, 'id' | 'rev' | 'head' | 'data
   records: number | null
   /** Number of nodes of the tree; null if it is not known without counting them. */
   nodes: number | null
-  /** At least as many records are left out by indices. */
+  /** The indices leave out at most this many records. */
   unlisted: number
   /** 0 if no value of a record was ever set aside, otherwise 1. */
   hasLarge: number
 }
 
-/** The numbers of a repository that commits keep. */
+/** The counts of a repository that commits keep up to date. */
 export type RepoCounts = Pick<StoredTree, 'records' | 'nodes'>
 
 /**
- * The number of records that is stored, if it is that of the present revision: `nodes_rev`, which says the same of both
- * numbers. Earlier versions had a revision for each, and set `counted_rev`.
+ * SQL: the stored number of records, if it was counted at the present revision, otherwise null. `nodes_rev` is the
+ * revision of both counts. Earlier versions had a revision for each, and set `counted_rev`.
  */
 const storedCount = sql`CASE WHEN COALESCE(counted_rev, nodes_rev) = rev THEN record_count END`
 const keptCounts = sql`${storedCount} AS records, CASE WHEN nodes_rev = rev THEN node_count END AS nodes`
@@ -104,16 +107,16 @@ export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
 }
 
-/** Returns the kept numbers of a repository. */
+/** Returns the stored counts of a repository. */
 export const findCounts = async (reader: Reader, id: number): Promise<RepoCounts> =>
   (await reader.get<RepoCounts>(sql`SELECT ${keptCounts} FROM repo WHERE id = ${id}`))!
 
-/** Whether large values are stored although the row says that there never were any: commits would leave them behind. */
+/** Whether large values are stored although the row says that there are none: commits would not delete them. */
 export const lacksNoteOfLarge = async (reader: Reader, id: number): Promise<boolean> =>
   (await reader.get(sql`
     SELECT 1 FROM repo WHERE id = ${id} AND has_large = 0 AND ${hasLargeRecords(sql`${id}`)} = 1`)) !== null
 
-/** Keep numbers that were counted, unless the repository has changed since. */
+/** Store counts, unless the repository has changed since it was counted. */
 export const keepCounts = (
   writer: Writer,
   { id, rev }: ReadRepo,
@@ -124,8 +127,8 @@ export const keepCounts = (
     WHERE id = ${id} AND rev = ${rev}`)
 
 /**
- * The number of records of the account that `did` names, as a value of a statement; 0 if it has no repository. Counts
- * them only if the number is not stored.
+ * SQL: the number of records of the account that `did` names; 0 if it has no repository. Counts the records only if
+ * their number is not stored.
  */
 export const recordTotalOf = (did: Sql): Sql => sql`COALESCE((
   SELECT COALESCE(${storedCount}, (SELECT count(*) FROM record WHERE repo_id = repo.id)) FROM repo WHERE repo.did = ${did}), 0)`
@@ -136,8 +139,8 @@ export async function recordTotal(reader: Reader, did: Did): Promise<number> {
 }
 
 /**
- * What says, beside the row of an account, which edition its repository has: a text that changes whenever reads of
- * records may return something else.
+ * Joins to the row of an account what `editionOf` makes the edition of its repository of: a text that changes whenever
+ * reads of records may return something else.
  */
 export const editionBeside: Beside = {
   columns: sql`, repo.rev, repo.takedowns`,
@@ -162,12 +165,17 @@ export async function repoHeads(reader: Reader, after: Did | null, limit: number
   return rows.map(headOf)
 }
 
-/** Numbers of repositories, also of those that have lost their own row and have others left. */
+/**
+ * The highest repository ids in use. A repository that has lost its own row may still have rows in the other tables.
+ */
 const numbersInUse = sql`
   SELECT max(repo_id) AS id FROM record UNION ALL SELECT max(repo_id) FROM large_record
   UNION ALL SELECT max(repo_id) FROM repo_node UNION ALL SELECT max(id) FROM repo`
 
-/** SQLite gives the highest number again. Returns one that no row names, which the repository then has. */
+/**
+ * Gives a new repository an id that no other row names, and returns it: SQLite reuses the highest id after its row was
+ * deleted.
+ */
 async function ownNumber(tx: Tx, id: number): Promise<number> {
   const isTaken = await tx.get(sql`
     SELECT 1 FROM record WHERE repo_id = ${id} UNION ALL SELECT 1 FROM large_record WHERE repo_id = ${id}
@@ -178,7 +186,7 @@ async function ownNumber(tx: Tx, id: number): Promise<number> {
   return free!.id
 }
 
-/** Insert a repository without records, whose tree has `nodes`. */
+/** Insert a repository without records, whose tree has `nodes` nodes. */
 export async function insertRepo(
   tx: Tx,
   did: Did,
@@ -206,8 +214,8 @@ export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: U
 }
 
 /**
- * Keep SQLite from giving the number of a repository that has lost its own row to the next one, which would then have
- * its rows too: the number after the highest is taken, by a repository that no account has.
+ * Insert a repository that no account has, with the id after the highest in use. Otherwise the next new repository
+ * could get the id of a repository that has lost its own row, and with the id its remaining rows.
  */
 export async function skipNumbers(tx: Tx, rev: Tid, fresh: Uint8Array): Promise<void> {
   await tx.run(sql`
@@ -215,13 +223,16 @@ export async function skipNumbers(tx: Tx, rev: Tid, fresh: Uint8Array): Promise<
     SELECT max(id) + 1, ${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh} FROM (${numbersInUse}) AS numbers`)
 }
 
-/** Make a repository that no account has of rows whose repository has lost its own row: a sweep deletes them. */
+/**
+ * Insert a row for a repository that has lost its own, without an account: the `abandoned-repos` sweep then deletes its
+ * other rows.
+ */
 export async function disownOrphan(tx: Tx, id: number, rev: Tid, fresh: Uint8Array): Promise<void> {
   await tx.run(sql`
     INSERT INTO repo (id, rev, head, data, commit_block, fresh) VALUES (${id}, ${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh})`)
 }
 
-/** Returns false if the sweep has claimed the repository. */
+/** Move the deadline of a staged repository. Returns false if the sweep has claimed the repository. */
 export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<boolean> {
   return (
     (await tx.run(sql`UPDATE repo SET staged_until = ${until} WHERE id = ${id} AND staged_until IS NOT NULL`)) === 1
@@ -304,7 +315,7 @@ export async function listAbandonedRepos(reader: Reader, now: Millis): Promise<n
   return rows.map(({ id }) => id)
 }
 
-/** Claim it for deletion, which keeps an import from resuming. Returns false if it is no longer abandoned. */
+/** Claim a repository for deletion, so that its import cannot resume. Returns false if it is no longer abandoned. */
 export async function claimAbandonedRepo(tx: Tx, id: number, now: Millis): Promise<boolean> {
   return (await tx.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND ${isAbandoned(now)}`)) === 1
 }

@@ -14,9 +14,9 @@ import { findRecordsAt, LAST_PATH, listRecordHeads, type RecordHead } from './re
 import { StoredNodes } from './node-store.ts'
 import { findCounts, lacksNoteOfLarge, type RepoHead } from './repo-store.ts'
 
-/** How far the check of a repository is. */
+/** How far the check of a repository has come. */
 export interface CheckedUpTo {
-  /** The revision in which it began. Numbers are compared only if it is still that one at the end. */
+  /** The revision at which the check began. The counts are compared only if the repository still has it at the end. */
   rev: Tid
   /** Records up to this path were compared with the tree. */
   path: string
@@ -24,17 +24,17 @@ export interface CheckedUpTo {
   records: number
 }
 
-/** Bytes of records that are read at once, which the last of them may exceed. */
+/** Bytes of records that are read at once; the last record may exceed them. */
 const PIECE_BYTES = 512 * 1024
-/** Rows of records without their values that are read at once. */
+/** Rows of records that are read at once, without their values. */
 const PIECE_ROWS = 250
 
 /**
  * Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. `throttled`
  * runs each piece of the work.
  *
- * If `isDue` before the end, and nothing was wrong so far, also returns the place from where the check has to continue,
- * in this state or a later one. Every record is compared with the tree of one state either way.
+ * If `isDue` returns true before the end and nothing was wrong so far, also returns the place where the next call
+ * continues, in this state or a later one. Either way, each record is compared with the tree of the same state.
  */
 export async function repoFaults(
   reader: Reader,
@@ -67,13 +67,13 @@ export async function repoFaults(
       if (faults.length === 0 && isDue()) return { faults, next: { rev: from.rev, path, nodes, records } }
     }
   } catch (error) {
-    // Packed nodes that were cut off end in a read behind their bytes.
+    // Packed nodes that were cut off cause a read beyond their last byte.
     if (!(error instanceof Malformed || error instanceof RangeError)) throw error
     const place = path === '' ? 'the tree' : `the tree after ${path}`
     return { faults: [...faults, `${place} cannot be read (${error.message})`], next: null }
   }
   await compare(LAST_PATH, [])
-  // A commit in between has changed the numbers.
+  // If a commit has come in between, the counts have changed.
   if (from.rev === repo.rev) faults.push(...(await countFaults(reader, repo, stored, { nodes, records }, throttled)))
   return { faults, next: null }
 }
@@ -120,12 +120,14 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
 interface Range {
   after: string
   upTo: string
-  /** All that the tree has in this range. */
+  /** All entries of the tree in this range. */
   entries: readonly [path: string, cid: Cid][]
   throttled: Throttle
 }
 
-/** Compares all stored records after a path, up to another and with it, with the entries of the tree there. */
+/**
+ * Compares the stored records after `after`, up to and including `upTo`, with the entries of the tree in that range.
+ */
 async function rangeFaults(
   reader: Reader,
   { id, rev }: RepoHead,

@@ -2,7 +2,7 @@
  * The door of repositories: creating, changing and reading them.
  *
  * A repository has three kinds of blocks. The commit is stored in the row of its repository, tree nodes by CID, and
- * records by path. Equal records at two paths are stored twice, which means that no stored block is ever shared.
+ * records by path. Equal records at two paths are stored twice, so no stored block is ever shared.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
@@ -54,19 +54,19 @@ export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
 export { editionBeside, repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
-/** For records that are stored elsewhere than in repositories: what they are called, and their form. */
+/** For records outside of repositories, such as those in spaces: how to make their keys and their blocks. */
 export const newRecords = { nextKey: nextRecordKey, prepare: prepareRecord }
 
-/** How many records an account has; the same, and when the newest was stored, as values of a statement. */
+/** How many records an account has; and as SQL, the same number and when the newest record was stored. */
 export const recordTotals = { read: recordTotal, within: recordTotalOf, newestWithin: newestWriteOf }
 
-/** What is wrong with a stored repository, in our words and in those of independent code. */
+/** What is wrong with a stored repository, according to our own code and to independent code. */
 export const repoChecks = { faults: repoFaults, secondOpinion }
 
-/** What the network is told of a repository, and has not been told yet. */
+/** Events of a repository for the network: those of its creation, and that of a state not yet announced. */
 export const repoNews = { opening: openingEvents, untoldState }
 
-/** For repairs and copies, which take rows apart. */
+/** For repairs and copies, which work on single rows. */
 export const rawParts = {
   noFreshNodes,
   readableNodes,
@@ -79,8 +79,8 @@ export const rawParts = {
 }
 
 /**
- * Head, revision and numbers of stored blocks and records; null if the account has no repository. Numbers that no
- * commit has kept yet are counted, and kept from then on.
+ * Head, revision and numbers of stored blocks and records; null if the account has no repository. If the row has no
+ * counts yet, the rows are counted and the counts stored.
  */
 export async function repoTotals(
   ctx: Context,
@@ -103,8 +103,8 @@ export async function repoTotals(
 }
 
 /**
- * The events of a repository to which nothing has been written since it was created: those that `createRepo` returned,
- * for an account that is announced later.
+ * Returns the events that `createRepo` returned, for an account that is announced later. Nothing may have been written
+ * to the repository since then.
  */
 async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[]> {
   const { repo, blocks } = (await recordProof(ctx, tx, did, 'a/a'))!
@@ -117,8 +117,9 @@ async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[
 }
 
 /**
- * The state of a repository as an event; null if the newest event of it in the log is of that state. While its account
- * is taken down, the head may be signed again with another key, of which nothing is told until the takedown is lifted.
+ * Returns the present state of a repository as a `#sync` event; null if the newest commit or state in the log is of the
+ * same revision. While the account is taken down, its head may be signed with another key, which the network learns
+ * when the takedown is lifted.
  */
 async function untoldState(reader: Reader, did: Did): Promise<RepoEvent | null> {
   const repo = await repoHead(reader, did)
@@ -132,8 +133,8 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
 }
 
 /**
- * Records written after a revision, oldest commit first. None if every record was: the repository has then just moved
- * here, and its revisions do not tell what others knew of it before.
+ * Records written after a revision, oldest commit first. Returns none if all records are later than `rev`: then the
+ * repository has just moved here, and its revisions do not tell what others knew before.
  */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
   const repo = await findRevision(reader, did)

@@ -33,11 +33,14 @@ import type { StoredNodes } from './node-store.ts'
 /** Bytes of decoded nodes cached between commits, for all repositories together: room for about 40,000 of 1.5 KiB. */
 const MAX_CACHED_BYTES = 64 * 1024 ** 2
 /**
- * Bytes of the largest node that is cached. With record keys chosen for it, one can take 12 MiB, and a few of them the
- * place of all others. Among keys that were not, not one in a million trees has a node of a hundred entries.
+ * Bytes of the largest node that is cached. Someone who chooses record keys for it can make a node that takes 12 MiB,
+ * and a few of those would displace all others. With keys that were not chosen, not one in a million trees has a node
+ * of a hundred entries.
  */
 const MAX_CACHED_NODE_BYTES = 128 * 1024
-/** A longer block is not decoded to find a path in it, which takes seven times as long and makes objects. */
+/**
+ * A longer block is searched for a path without being decoded: decoding takes seven times as long and creates objects.
+ */
 const MAX_DECODED_BYTES = 32 * 1024
 /**
  * Memory of a node, and of each of its entries without its key. A key is in memory twice: in the entry and in the
@@ -50,9 +53,10 @@ const ENTRY_BYTES = 300
 const MAX_MISSING_NODES = 64
 
 /**
- * Most nodes that a commit reads at once, and bytes that it may read for each write beyond those of the largest event;
- * cached nodes do not count. Its event has all nodes that it reads, as they are or rewritten, but for the entries that
- * it deletes. With record keys chosen for it, a single node can have as many bytes as an event.
+ * Most nodes that a commit reads at once, and the bytes that it may read for each write in addition to those of the
+ * largest event; cached nodes do not count. The event of a commit has all nodes that the commit reads, unchanged or
+ * rewritten, except for the entries that it deletes, so a commit that reads more is too large anyway. With chosen
+ * record keys, a single node can have as many bytes as an event.
  */
 const LOADED_AT_ONCE = 64
 const SPARE_BYTES_PER_WRITE = 16 * 1024
@@ -148,7 +152,10 @@ async function readBlocks(stored: StoredNodes, cids: readonly Cid[]): Promise<Bl
   return blocks
 }
 
-/** A node without a given layer is a root. Only the root of the empty tree has no keys, and it has no subtrees. */
+/**
+ * Decodes a node; `layer` is null for the root. The only root without keys is that of the empty tree, which has no
+ * subtrees either.
+ */
 const decoded = (bytes: Uint8Array, layer: number | null): MstNode =>
   layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer)
 
@@ -156,7 +163,10 @@ const keylessRoot = (): never => {
   throw new Malformed('the root of a tree holds no key')
 }
 
-/** The subtree in which a key would be; if the node has the key, those beside it, and for a deletion alone. */
+/**
+ * The subtree in which the key would be. If the node has the key: the subtrees on both sides of it for a deletion,
+ * otherwise none.
+ */
 function childrenFor(node: MstNode, { path, action }: RecordWrite): readonly Subtree[] {
   const i = node.lowerBound(path)
   if (node.keys[i] !== path) return node.subtrees.slice(i, i + 1)
@@ -165,7 +175,7 @@ function childrenFor(node: MstNode, { path, action }: RecordWrite): readonly Sub
 
 class LoadedNodes implements NodeCache {
   readonly #nodes = new SmallMap<MstNode>()
-  /** Most commits fetch none. */
+  /** Null until a block is fetched, which most commits do not need. */
   #blocks: Map<string, Uint8Array> | null = null
   #loadedBytes = 0
 
@@ -246,8 +256,8 @@ class LoadedNodes implements NodeCache {
   }
 
   /**
-   * Load the nodes between the root and a key. Returns false once it finds the key, or perhaps does. Large nodes are
-   * not decoded yet: with them, the commit may turn out to be too large.
+   * Load the nodes between the root and a key. Returns false if a node has the key, or may have it. Large nodes are not
+   * decoded yet, because the commit may turn out to be too large with them.
    */
   async #loadPathTo(root: Cid, key: string): Promise<boolean> {
     let layer: number | null = null

@@ -29,9 +29,9 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
 })
 
 /**
- * The transaction re-checks the session. Failures before it are charged as well, so re-check there too, except in an
- * outage: if the database cannot be asked, that must not take the place of an error that says that the writes may have
- * been made.
+ * The transaction re-checks the session. A write that fails before its transaction is charged too, so the session is
+ * also re-checked here. Not in an outage: a failed re-check would replace an error that says that the writes may have
+ * taken effect.
  */
 async function write(
   call: Exchange & { caller: AccessCaller },
