@@ -2,8 +2,8 @@
  * Tells crawlers that there are new events (`com.atproto.sync.requestCrawl`).
  *
  * A crawler is asked at once, and then at most once per window. Events inside a window are announced when it ends,
- * which covers the last event of a burst too. No caller waits for these requests, and events write nothing for them,
- * because crawlers are asked after a restart anyway. Only a crawler that cannot be reached gets a durable step.
+ * which covers the last event of a burst too. No caller waits for these requests, and they are not stored, because
+ * crawlers are asked after a restart anyway. Only a crawler that cannot be reached gets a durable step.
  */
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -66,8 +66,8 @@ export class Crawlers {
   }
 
   /**
-   * Call when the server accepts connections and is the one that announces events. Nothing is announced before:
-   * commands add events without a server.
+   * Call once the server accepts connections and is the one that announces events. Nothing is announced before, because
+   * commands also add events, without a server that a crawler could read.
    */
   start(): void {
     this.#isStarted = true
@@ -214,22 +214,22 @@ class Crawler {
 
 const localName = /^(?:localhost|.+\.(?:localhost|test|local|internal))$/
 
-/** Whether the name means nothing outside this machine or network, where no crawler could reach it. */
+/** Whether the name or address is local to this machine or network, where no crawler could reach it. */
 function isLocalHost(hostname: string): boolean {
   const address = hostname.replace(/^\[(.*)\]$/, '$1')
   return isIpAddress(address) ? !isPublicAddress(address) : localName.test(hostname)
 }
 
-/** Returns the crawlers that could reach this server: none, if its name means nothing to them. */
+/** Returns the crawlers that could reach this server: none if its name is local. */
 export const crawlersFor = ({ publicUrl, crawlers }: Pick<Config, 'publicUrl' | 'crawlers'>): readonly string[] =>
   isLocalHost(new URL(publicUrl).hostname) ? [] : crawlers.urls
 
-/** Asks a crawler again that could not be reached. */
+/** Asks a crawler that could not be reached again. */
 export const crawlStep: StepKind<{ url: string }> = {
   name: 'crawl',
   concurrency: 4,
   maxSteps: 100,
-  // No limit: that there are events to read stays true.
+  // No limit: the events will still be there to read.
   maxTries: null,
   firstWaitSecs: 60,
   maxWaitSecs: HOUR_SECS,

@@ -1,15 +1,16 @@
 /**
- * The SQL of the list of events by account, which finds those of an account without reading the log.
+ * The SQL of the list of events by account, which finds the events of an account without reading the log.
  *
- * Accounts write in any order, so an index on them would have each event change a page of its own. On SQLite, events
- * are therefore listed some hundred at a time, in runs of numbers: those of one run are adjacent, sorted by account. A
- * search takes one step for each run, and reads the few events that are not listed yet. PostgreSQL, whose log has rows
- * instead of pages, keeps an index on accounts; its list is empty unless the database came from SQLite.
+ * Accounts write in any order, so with an index on accounts, each event would change a page of its own. On SQLite,
+ * events are therefore added to a list some hundred at a time, in runs of sequence numbers. In each run, events are
+ * sorted by account. A search takes one step for each run, and scans the few events that are not listed yet.
+ * PostgreSQL, whose write-ahead log has rows instead of pages, has an index on accounts; its list is empty unless the
+ * database came from SQLite.
  */
 import { inPieces, sql, sqlList, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 
-/** Numbers in one run. Those of migration 0260 are the same. */
+/** Sequence numbers in one run, as in migration 0260. */
 const RUN_NUMBERS = 4096
 /** Events that are listed at once, which takes a millisecond. */
 export const LISTED_AT_ONCE = 512
@@ -26,7 +27,7 @@ const runs = sql`
 
 const unlisted = sql`seq > (SELECT listed_through FROM repo_seq_past)`
 
-/** The numbers of the events of an account. Some may not be in the log any more. */
+/** SQL: the numbers of the events of an account. Some may not be in the log any more. */
 export const eventNumbersOf = (did: Did): Sql => sql`
   SELECT listed.seq FROM (${runs}) AS found CROSS JOIN repo_seq_run AS listed WHERE listed.run = found.run AND listed.did = ${did}
   UNION ALL SELECT seq FROM repo_seq WHERE did = ${did} AND ${unlisted}`
@@ -38,7 +39,7 @@ export async function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
   return deleted
 }
 
-/** Returns the number of the newest event of an account that tells of a commit or a state; null if there is none. */
+/** Returns the number of the newest `#commit` or `#sync` event of an account; null if there is none. */
 export async function newestCommitSeq(reader: Reader, did: Did): Promise<number | null> {
   const tells = sql`event_type IN ('commit', 'sync')`
   const newest = await reader.get<{ seq: number | null; run: number | null }>(sql`
@@ -68,7 +69,7 @@ export async function listSome(tx: Tx, after: number): Promise<number | null> {
   return last
 }
 
-/** List events that were added among those that are listed. */
+/** Add events to the list that were inserted in the range that it covers. */
 export async function listAdded(tx: Tx, seqs: readonly number[]): Promise<void> {
   for (const piece of inPieces(seqs))
     await tx.run(sql`
@@ -76,12 +77,18 @@ export async function listAdded(tx: Tx, seqs: readonly number[]): Promise<void> 
       WHERE seq IN ${sqlList(piece)} AND NOT ${unlisted} ON CONFLICT DO NOTHING`)
 }
 
-/** Delete what the list has of events up to a number, which the log has no more. It may leave a part of a run. */
+/**
+ * Delete the entries of events up to number `through`, which the log no longer has. Deletes whole runs, so a part of
+ * the last run may stay.
+ */
 export async function pruneList(tx: Tx, through: number): Promise<void> {
   await tx.run(sql`DELETE FROM repo_seq_run WHERE run < ${Math.floor((through + 1) / RUN_NUMBERS)}`)
 }
 
-/** Returns the numbers of events after one number, up to another and with it, that the list lacks. For SQLite. */
+/**
+ * Returns the numbers of events after `after`, up to and including `through`, that the list covers but lacks. For
+ * SQLite.
+ */
 export async function missingInList(reader: Reader, after: number, through: number): Promise<number[]> {
   const rows = await reader.all<{ seq: number }>(sql`
     SELECT seq FROM repo_seq event WHERE seq > ${after} AND seq <= ${through} AND NOT (${unlisted})

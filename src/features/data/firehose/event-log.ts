@@ -18,7 +18,7 @@ export interface EventRow extends StoredEvent {
   sequencedAt: Millis
 }
 
-/** Stands for the beginning of the log, where retention deletes. */
+/** The lock on the beginning of the log, where retention deletes. */
 export const logLock = lockOn('event log', '')
 
 /** The highest number ever assigned, and the highest that is listed by account. */
@@ -36,11 +36,13 @@ async function endsOf(reader: Reader): Promise<Ends> {
 /** The highest sequence number ever assigned; 0 if none was. */
 export const headSeq = async (reader: Reader): Promise<number> => (await endsOf(reader)).head
 
-/** Names of the two, among what transactions of a group know. */
+/** Keys of the two ends in what the transactions of a group know. */
 const HEAD = 'head of the event log'
 const LISTED = 'end of the list of events'
 
-/** Like `headSeq`, for a transaction that numbers events itself. One of each group reads the log. */
+/**
+ * Like `headSeq`, for a transaction that numbers events itself. Only the first transaction of each group reads the log.
+ */
 export async function headToFollow(tx: Tx): Promise<number> {
   const known = tx.known.get(HEAD)
   if (known !== undefined) return known
@@ -55,7 +57,7 @@ export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
   await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${spentThrough} WHERE spent_through < ${spentThrough}`)
 }
 
-/** Adds the newest events, in the order of their numbers, after `headToFollow`. */
+/** Append events, in the order of their numbers. Call `headToFollow` first. */
 export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
   const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
   await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
@@ -66,7 +68,7 @@ export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise
     tx.known.set(LISTED, (await listSome(tx, listed)) ?? listed)
 }
 
-/** The same, for events of another server, under the numbers that they had there. Those that are here stay. */
+/** Insert events of another server under the numbers that they had there. Events that are already here stay. */
 export async function keepEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
   if (events.length === 0) return
   tx.known.delete(HEAD)
@@ -79,7 +81,7 @@ export async function keepEvents(tx: Tx, events: readonly EventRow[]): Promise<v
   )
 }
 
-/** Numbers up to this one are no longer in the log. */
+/** Note that events up to this number are no longer in the log. */
 export async function raisePruned(tx: Tx, prunedThrough: number): Promise<void> {
   await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${prunedThrough} WHERE pruned_through < ${prunedThrough}`)
 }
@@ -100,7 +102,7 @@ export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PA
   return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
 }
 
-/** The next page of events after `cursor` with their times, of `maxBytes` of frames, which the last may exceed. */
+/** The next page of events after `cursor` with their times: `maxBytes` of frames, which the last frame may exceed. */
 export async function wholeEventsAfter(
   reader: Reader,
   cursor: number,
@@ -123,7 +125,7 @@ export async function loggedSince(reader: Reader): Promise<Millis | null> {
   return row?.at ?? null
 }
 
-/** Returns the newest event of the log that tells of a commit or a state of this repository; null if there is none. */
+/** Returns the newest `#commit` or `#sync` event of this repository in the log; null if there is none. */
 export async function newestCommitEvent(
   reader: Reader,
   did: Did,
@@ -136,8 +138,8 @@ export async function newestCommitEvent(
 }
 
 /**
- * Returns the accounts of the newest events after `seq`, each once, those that wrote last first; and the number of the
- * newest event. Of more than `maxEvents`, the older ones are left out.
+ * Returns the accounts of the events after `seq`, each once, the account that wrote last first; and the number of the
+ * newest event. If there are more than `maxEvents`, the older ones are left out.
  */
 export async function writtenSince(
   reader: Reader,
@@ -157,8 +159,8 @@ export async function prunedThrough(reader: Reader): Promise<number> {
 }
 
 /**
- * Number of the last event that is older than an instant and precedes all events from then until `now`; 0 if there is
- * none. An event from the future was logged while the clock was ahead: it is older than those that follow it.
+ * Number of the last event before the instant `at`: an older event that precedes all events from then until `now`; 0 if
+ * there is none. An event from the future was logged while the clock was ahead, and is older than those that follow it.
  */
 export async function lastSeqBefore(reader: Reader, at: Millis, now: Millis): Promise<number> {
   const row = await reader.get<{ seq: number }>(sql`
@@ -180,14 +182,14 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
   await raiseSeq(tx, await headSeq(tx))
   await pruneList(tx, page!.last)
   const deleted = await tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
-  // The last statement: on PostgreSQL, no event gets a number from here to the end.
+  // Comes last: on PostgreSQL, no event gets a number from this statement to the end of the transaction.
   await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${page!.last}`)
   return deleted
 }
 
 /**
- * How many events the log has. SQLite would read all of it to count them, so the list by account is counted there, a
- * thirtieth of it, and what is not listed yet.
+ * How many events the log has. To count them, SQLite would read the whole log. There, the list by account is counted
+ * instead, which has a thirtieth of the bytes, and then the events that are not listed yet.
  */
 export async function countEvents(db: Pick<Database, 'get' | 'cluster'>): Promise<number> {
   const row = await db.get<{ count: number }>(
@@ -206,7 +208,7 @@ export async function sequencedAt(reader: Reader, seq: number): Promise<Millis |
   return row?.at ?? null
 }
 
-/** Returns since when the oldest event after a number is there; null if there is none. */
+/** Returns when the oldest event after number `seq` was logged; null if there is none. */
 export async function waitingSince(reader: Reader, seq: number): Promise<Millis | null> {
   const row = await reader.get<{ at: number }>(
     sql`SELECT sequenced_at AS at FROM repo_seq WHERE seq > ${seq} ORDER BY seq LIMIT 1`,

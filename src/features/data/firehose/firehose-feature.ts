@@ -45,7 +45,7 @@ export const firehose: Feature = {
   },
 }
 
-/** List what a copy from PostgreSQL, or an earlier version, has left unlisted. */
+/** List the events that a copy from PostgreSQL, or an earlier version, has left unlisted. */
 async function listRest({ db }: Context): Promise<void> {
   const head = await headSeq(db)
   for (let listed = await listedThrough(db); head - listed >= LISTED_AT_ONCE;) {

@@ -6,7 +6,7 @@
  *
  * On SQLite, transactions run one after another, and an event gets its number as it is written. The first transaction
  * of a group reads the next number from the log, which is correct even after a rollback, a restart or a command of
- * another process; the others of the group count on. On PostgreSQL, events get their numbers after the commit: see
+ * another process; the later ones count on from it. On PostgreSQL, events get their numbers after the commit: see
  * `sequencer.ts`.
  */
 import type { Context } from '../../../platform/context.ts'

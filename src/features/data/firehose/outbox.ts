@@ -1,7 +1,7 @@
 /**
  * One subscriber of `com.atproto.sync.subscribeRepos`: its cursor in the log, and the socket that receives the frames.
  *
- * Frames are sent while the socket's buffer is low, and again when the client has read. While the buffer is full,
+ * Frames are sent while the socket's buffer is low, and again once the client has read some. While the buffer is full,
  * nothing else is kept for the client: the next frames are read from its cursor later. A client that never reads thus
  * costs only its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is
  * refused with `ConsumerTooSlow` and closed. No frame is skipped; if retention has deleted the next ones, an `#info`
@@ -32,9 +32,11 @@ const MIN_PAGE_EVENTS = 4
 /** Events that may be logged while a client's buffer stays full. */
 const MAX_EVENTS_WHILE_FULL = 5000
 
-/** A frame that is longer takes a place: one that is not, beside what is unsent, costs little. */
+/** A longer frame takes a place. A shorter one costs little beside the bytes that are unsent already. */
 const LONG_FRAME_BYTES = HIGH_WATER_BYTES
-/** Clients that have not read a long frame hold 64 MB at most. One that reads as fast as usual takes a second. */
+/**
+ * All clients that have not read a long frame hold 64 MB at most. A client of usual speed reads one within a second.
+ */
 const longFrameBounds: StreamBounds = {
   size: 8,
   ofNetwork: 4,
@@ -72,7 +74,7 @@ export class Outbox implements SocketHandler {
   #fullSince: number | null = null
   /** Held while the client has not read a long frame. */
   #place: StreamPlace | null = null
-  /** Aborts waiting for it. */
+  /** Aborts the wait for a place. */
   readonly #gone = new AbortController()
 
   private constructor(exchange: SubscriberExchange, start: Start, givePlaceBack: () => void) {
@@ -84,8 +86,8 @@ export class Outbox implements SocketHandler {
   }
 
   /**
-   * Takes a place for a subscriber, and finds where it starts before its connection opens: a client without a cursor
-   * gets whatever happens once it is connected.
+   * Takes a place for a subscriber, and finds where it starts before the connection opens: a client without a cursor
+   * then misses nothing that happens once it is connected.
    */
   static async accept(exchange: SubscriberExchange): Promise<Outbox> {
     const givePlaceBack = takePlace(exchange)
@@ -136,8 +138,8 @@ export class Outbox implements SocketHandler {
         const { count, reached } = this.#send(socket, events)
         cursor = reached ?? cursor
         if (reached !== null) this.#listed.subscriber.seq = reached
-        // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page
-        // holds all that one transaction brought, which is then written at once.
+        // If the buffer is full, most of a larger page would not fit, and would be read again. Otherwise a page holds
+        // all events of one transaction, which are then sent at once.
         pageEvents = isFull(socket) ? Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count)) : PAGE_EVENTS
         const wasFull = isFull(socket)
         if (wasFull) {
@@ -145,7 +147,8 @@ export class Outbox implements SocketHandler {
           // If this subscriber started the tail, the tail may not have read the head yet.
           await this.#room(socket, Math.max(start.head, tail.head))
         }
-        // Of a client that is refused, what it has not read is kept until its connection is closed.
+        // A refused client keeps its place until its connection is closed, because the bytes that it has not read are
+        // kept.
         if (this.#hasEnded) return
         this.#leavePlace()
         if (!wasFull && reached === null && !this.#hasNews) await this.#wait()
@@ -157,7 +160,7 @@ export class Outbox implements SocketHandler {
 
   async #storedEvents(socket: Socket, cursor: number, maxEvents: number): Promise<StoredEvent[]> {
     const { db } = this.#ctx
-    // However many replay the log, others are served after each page.
+    // Other requests are served after each page, however many subscribers replay the log.
     await turns(this.#ctx).next()
     const events = await eventsAfter(db, cursor, maxEvents)
     sentEventsOf(this.#ctx)?.note(events)
@@ -257,13 +260,14 @@ async function startOf({ config, db }: Context, params: URLSearchParams): Promis
   const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)
   if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
   const { cursor: wanted } = decoded.value as { cursor?: number }
-  // Events from before are not new to a client without a cursor, even if they have no number yet.
+  // A client without a cursor starts after all events that are written, even those that have no number yet.
   const head = await (wanted === undefined && db.cluster !== null ? writtenSeq(db) : headSeq(db))
   if (wanted === undefined) return { ok: true, cursor: head, head, isOutdated: false }
   // A cursor below the first number asks for everything that is retained.
   const cursor = Math.max(wanted, 0)
   if (cursor > head) {
-    // A machine that another one has replaced lacks what that one has sent. A commit shows whether there is one.
+    // If another machine has replaced this one, it may have sent events that this one lacks: an empty commit then
+    // throws.
     if (config.backup.continuous !== null) await db.transaction(async () => {})
     return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
   }

@@ -24,7 +24,7 @@ export const retentionSweep: Sweep = {
   },
 }
 
-/** Events up to this number may be deleted. An event that either rule covers goes. */
+/** Events up to this number may be deleted. An event is deleted if either rule, by count or by age, says so. */
 async function watermark({ config: { firehose }, db, clock }: Context): Promise<number> {
   const head = await headSeq(db)
   const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount

@@ -1,12 +1,13 @@
-/** The events that this node has sent to subscribers, to detect events that the database has lost: the number of the
- * newest event, and that of the newest of each account.
+/**
+ * The events that this node has sent to subscribers: the number of the newest event, and of the newest event of each
+ * account. They show whether the database has lost events.
  */
 import { perContext } from '../../../platform/context.ts'
 import type { Cluster } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { StoredEvent } from './event-log.ts'
 
-/** Accounts that are remembered: at least half as many. */
+/** Most accounts that are remembered. At least half as many are. */
 const MAX_ACCOUNTS = 20_000
 
 /** Outlives the server that has sent the events. */

@@ -12,9 +12,9 @@ import { framePieces, frameTime, type RepoEvent } from '../../../protocol/frames
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 /**
- * Store events, to be numbered once the transaction has committed. The order of their ids is the order in which
- * transactions with events of one account commit: the lock of the account, which most of them hold already, makes the
- * second wait for the end of the first. The transaction gets its own id before its events get theirs, as `Floor`
+ * Store events that get their numbers once the transaction has committed. Events of one account get their ids in the
+ * order of commits: the lock of the account, which most transactions with its events hold already, makes the second
+ * transaction wait for the end of the first. The transaction gets its own id before its events get theirs, as `Floor`
  * requires.
  */
 export async function insertUnnumbered(tx: Tx, events: readonly RepoEvent[], writtenAt: Millis): Promise<void> {
@@ -34,9 +34,9 @@ export async function insertUnnumbered(tx: Tx, events: readonly RepoEvent[], wri
 }
 
 /**
- * Delete the pending events of an account, and spend their numbers: a reader that has the number of the newest event,
- * which counts pending ones, must not miss the next ones. Locks in the order of a batch, which may have taken some of
- * them: these are in the log afterwards.
+ * Delete the pending events of an account, and spend the numbers that they would have got: `writtenSeq` counts pending
+ * events, and a reader that starts there must not miss the next ones. Locks the rows in the order of a batch. Events
+ * that a batch has already taken are in the log afterwards.
  */
 export async function deleteUnnumberedOf(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`
@@ -51,8 +51,7 @@ const joined = (rows: readonly Sql[]): Sql => rows.reduce((all, row) => sql`${al
 export const erasesEarlier = (event: RepoEvent): boolean => event.type === 'account' && event.status === 'deleted'
 
 /**
- * Most events in one batch, and most bytes before the last of them. A batch is a transaction, which subscribers wait
- * for.
+ * Most events in one batch, and most bytes before its last event. Subscribers wait for a batch, which is a transaction.
  */
 export const BATCH_EVENTS = 1000
 const BATCH_BYTES = 8 * 1024 * 1024
@@ -61,7 +60,9 @@ const BATCH_BYTES = 8 * 1024 * 1024
 export interface Batch {
   /** Whether the lease was still held; otherwise nothing was done. */
   isHeld: boolean
-  /** Whether the database has what it had acknowledged, as far as the sequencer knows; otherwise nothing was done. */
+  /**
+   * Whether the database has all that it had acknowledged, as far as the sequencer knows; otherwise nothing was done.
+   */
   isWhole: boolean
   /** The newest number. */
   head: number
@@ -89,7 +90,7 @@ export interface BatchOptions {
   lease: Pick<Lease, 'name' | 'fence'> | null
   /** As in `History`. */
   whole?: Sql
-  /** Numbers up to this one have been given. */
+  /** Numbers up to this one have been assigned. */
   knownHead?: number
   /** Events have ids above this one. */
   floor: number
@@ -99,10 +100,10 @@ export interface BatchOptions {
 
 /**
  * Number the oldest events and move them into the log. Events before a deletion of their account are deleted instead,
- * in the log and in the batch. One statement, so that it is a transaction of its own.
+ * in the log and in the batch. A single statement, and so a transaction of its own.
  *
- * The row of the lease, locked, keeps another node from taking over before this has ended. The row of `repo_seq_past`
- * orders it after every other change of the numbers.
+ * It locks the row of the lease, so that no other node takes over before it has ended, and the row of `repo_seq_past`,
+ * which orders it after every other change of the numbers.
  */
 export const batchOf = ({
   lease,
@@ -134,7 +135,10 @@ export const batchOf = ({
       coalesce((SELECT spent_through FROM past), (SELECT seq FROM head)) AS head, (SELECT count(*) FROM taken) AS events, (SELECT max(id) FROM taken) AS "lastId",
       CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS xmin, CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) AS xid`
 
-/** Number what a stopped cluster has left, in a database that no server uses. Does nothing on SQLite. */
+/**
+ * Number the events that a stopped cluster has left without a number, in a database that no server uses. Does nothing
+ * on SQLite.
+ */
 export async function numberRest(db: Pick<Database, 'dialect' | 'transaction'>, sequencedAt: Millis): Promise<void> {
   if (db.dialect.name === 'sqlite') return
   const rest = batchOf({ lease: null, floor: 0, maxEvents: BATCH_EVENTS, sequencedAt })

@@ -53,7 +53,7 @@ export async function leaveToSequencer(
   events: readonly RepoEvent[],
 ): Promise<void> {
   for (const { did } of events.filter(erasesEarlier)) {
-    // What may take long comes first: from the next statement on, no event gets a number until the end.
+    // The slow part comes first: from the next statement on, no event gets a number until the transaction has ended.
     await deleteEventsOf(tx, did)
     await deleteUnnumberedOf(tx, did)
     // A batch may have moved some into the log meanwhile.
@@ -172,11 +172,11 @@ const FLOOR_BATCHES = 10_000
  * The id up to which no further event can appear. While an old snapshot is open, such as that of a backup, PostgreSQL
  * keeps the index entries of all rows that were deleted since; a batch that began at the lowest id would read them all.
  *
- * An event with a lower id than one of a batch belongs to a transaction that had its own id when the batch began,
- * because ids are given in order and transactions get theirs first. The next batch has a higher id than all these
- * transactions. (The end of the first batch's snapshot is no such bound: it does not cover a transaction that runs but
- * is younger than all that have ended.) Once they have ended and another batch has taken what they left, nothing
- * appears below.
+ * An event with a lower id than one in a batch belongs to a transaction that had its own id when the batch began,
+ * because ids are given in order and a transaction gets its id before its events get theirs. The transaction of the
+ * next batch has a higher id than all these transactions. (The end of the first batch's snapshot is no such bound: it
+ * does not cover a transaction that runs but is younger than all that have ended.) Once all of them have ended and
+ * another batch has taken the events that they left, no event can appear below.
  */
 export class Floor {
   id = 0

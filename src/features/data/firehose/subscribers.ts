@@ -28,7 +28,7 @@ class Subscribers {
   enter(client: Client): () => void {
     const { firehose, rateLimit } = this.ctx.config
     const { maxSubscribers } = firehose
-    // Without rate limits, no address has a limit of its own; the one in total guards memory.
+    // Without rate limits, no address has a limit of its own. The limit in total still guards memory.
     const maxSubscribersPerAddress = rateLimit.enabled ? firehose.maxSubscribersPerAddress : 0
     const budgets = budgetsOf(client)
     for (const { key, times } of budgets) {

@@ -1,10 +1,10 @@
 /**
- * Keeps the newest frames in memory, which lets any number of live subscribers follow without reading the log.
+ * Keeps the newest frames in memory, so that any number of live subscribers can follow without reading the log.
  *
- * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when
- * a number is missing. On PostgreSQL, where events get their numbers later and perhaps from another node, it reads the
- * log whenever the sequencer says that there are new ones. A subscriber that is behind the kept events reads the log
- * itself: no event is ever in neither place.
+ * While the tail has followers, writers pass their events to it once these are durable. It reads the log when it starts
+ * and when a number is missing. On PostgreSQL, where events get their numbers later and perhaps from another node, it
+ * reads the log whenever the sequencer says that there are new ones. A subscriber that is behind the kept events reads
+ * the log itself: every event is in at least one of the two.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import { BatchLoop } from '../../../platform/running/batch-loop.ts'
@@ -23,14 +23,14 @@ export class Tail {
   /** Ends listening for notifications. */
   #unlisten: (() => void) | null = null
   readonly #reads = new BatchLoop(() => this.#read())
-  /** Something was not sent because the database may have lost it. */
+  /** Whether events were withheld because the database may have lost them. */
   #isWithheld = false
   /** Holds all events after `#floor` up to `#head`. */
   #events: StoredEvent[] = []
   #bytes = 0
   #floor: number | null = null
   #head = 0
-  /** How often events were deleted from the log, other than the oldest. */
+  /** How often events other than the oldest were deleted from the log. */
   #erasures = 0
 
   constructor(ctx: Pick<Context, 'db' | 'log' | 'signals'>, sent: SentEvents | null) {
@@ -62,8 +62,8 @@ export class Tail {
   }
 
   /**
-   * The next events after `cursor`; null if some of them are only in the log. None while it is not certain that the
-   * database still has them.
+   * The next events after `cursor`; null if some of them are only in the log. Empty while it is not certain that the
+   * database still has its events.
    */
   after(cursor: number, maxEvents = Infinity): StoredEvent[] | null {
     if (this.#ctx.db.cluster?.history.isDoubtful) {
@@ -108,7 +108,7 @@ export class Tail {
       clearInterval(poll)
       heedless()
     }
-    // A socket that is torn down may leave its follower behind.
+    // Also ends when the server stops, because a socket that is torn down may leave its follower behind.
     const heedless = signals.stopping.subscribe(end)
     return end
   }

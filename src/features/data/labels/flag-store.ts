@@ -28,7 +28,7 @@ export const isFlagged = (did: Sql, now: Millis): Sql =>
 /** For queries: the DIDs that have a flag which has not expired. */
 export const flaggedDids = (now: Millis): Sql => sql`SELECT did FROM account_flag WHERE ${holds(now)}`
 
-/** Costs as much as there are flags, however many accounts there are. */
+/** The cost grows with the number of flags, not with the number of accounts. */
 export const countFlaggedAccounts = async (reader: Reader, now: Millis): Promise<number> =>
   (await reader.get<{ count: number }>(sql`
     SELECT count(*) AS count FROM (SELECT DISTINCT did FROM (${flaggedDids(now)}) AS held) AS flagged
@@ -38,7 +38,7 @@ export const countFlaggedAccounts = async (reader: Reader, now: Millis): Promise
 export const findFlagsBy = (reader: Reader, labeler: Did): Promise<Flag[]> =>
   reader.all(sql`SELECT ${columns} FROM account_flag WHERE labeler = ${labeler}`)
 
-/** Returns those that still have an account here. `dids` must not be empty. */
+/** Returns those of `dids` that still have an account here. `dids` must not be empty. */
 export async function accountsAmong(reader: Reader, dids: readonly Did[]): Promise<Set<Did>> {
   const rows = await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE did IN ${sqlList(dids)}`)
   return new Set(rows.map(({ did }) => did))

@@ -22,8 +22,8 @@ import { readRecordProof } from '../../../protocol/record-proof.ts'
 import { resolveDid } from '../../identity/identity/identity.ts'
 
 /**
- * `absent`: the authority publishes no valid document. `too-large`: it publishes one with more than this server accepts
- * of what `excess` says. `unreachable`: the document could not be fetched or proved.
+ * `absent`: the authority publishes no valid document. `too-large`: it publishes one beyond a limit of this server,
+ * which `excess` names. `unreachable`: the document could not be fetched or proved.
  */
 export type LexiconFetch =
   | { ok: true; document: LexiconDocument }

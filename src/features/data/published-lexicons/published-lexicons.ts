@@ -27,16 +27,20 @@ const FRESH_MILLIS = DAY_MILLIS
 const RETRY_MILLIS = MINUTE_MILLIS
 const MAX_KEPT = 1000
 const MAX_KEPT_BYTES = 32 * 1024 ** 2
-/** Memory of parsed and compiled documents, and an estimate of it for each character of one. */
+/** Memory for parsed and compiled documents, and the estimated bytes for each character of a document. */
 const MAX_COMPILED_BYTES = 32 * 1024 ** 2
 const BYTES_PER_CHAR = 25
 const MAX_REMEMBERED_FAILURES = 10_000
 /**
- * Concurrent fetches. A caller that exceeds them gets the stored document; without one it waits for its turn, and after
- * too long a wait it gets none. An author may take a while to answer, so no network has all of them.
+ * Bounds on concurrent fetches. A caller beyond them gets the stored document. If there is none, it waits for its turn,
+ * and after too long a wait it gets no document. An authority may take a while to answer, so no single network gets all
+ * places.
  */
 const fetchBounds: PlaceBounds = { size: 16, ofNetwork: 4, maxWaiting: 256, waitMillis: 5000 }
-/** Bounds on validating one record: documents that are resolved, and the time after which no further one is. */
+/**
+ * Bounds on validating one record: the most documents that are resolved, and the time after which no further document
+ * is.
+ */
 const MAX_DOCUMENTS = 16
 const VALIDATION_MILLIS = 10_000
 
@@ -48,7 +52,7 @@ interface ParsedLexicon {
 
 const state = perContext(() => ({
   /**
-   * Parsed documents, which are compiled on first use. One is current if the stored row was fetched at the same time.
+   * Parsed documents, which are compiled on first use. One is current if the stored row has the same time of fetching.
    */
   parsed: new BoundedCache<ParsedLexicon>(
     MAX_COMPILED_BYTES,
@@ -98,7 +102,9 @@ async function turnOf(places: Places): Promise<(() => void) | null> {
   }
 }
 
-/** Returns the stored document; null if there is none, or one from before the bounds that apply now. */
+/**
+ * Returns the stored document; null if there is none, or one that was stored before today's bounds and exceeds them.
+ */
 async function keptLexicon(ctx: Context, nsid: Nsid): Promise<ParsedLexicon | null> {
   const { parsed } = state(ctx)
   const known = parsed.get(nsid)
