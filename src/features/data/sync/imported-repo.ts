@@ -1,9 +1,9 @@
 /**
  * An untrusted archive, or the blocks in a folder of another server, read and checked before any of it is used.
  *
- * Blocks of an archive are written to an unnamed file as they arrive. Then the tree is walked from the commit, which
- * means that only blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not
- * depend on its size.
+ * Blocks of an archive are written to an unnamed file as they arrive. Then the tree is walked from the commit, so only
+ * blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not depend on its
+ * size.
  */
 import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
@@ -46,14 +46,14 @@ export interface ImportedRecord extends NewRecord {
   blobs: readonly string[]
 }
 
-/** Where blocks are. Those that it returns have been compared with their CIDs. */
+/** A source of blocks, which compares each block with its CID before it returns it. */
 export interface BlockSource {
   /** Returns null if the block is missing. */
   get(cid: Cid): Uint8Array | null
   close(): void
 }
 
-/** Blocks in the order of storage: records by path, nodes by CID among those collected. */
+/** Blocks in the order of storage: records by path, and the nodes of one page by CID. */
 export interface ImportedPage {
   nodes: Block[]
   records: ImportedRecord[]

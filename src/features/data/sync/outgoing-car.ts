@@ -10,7 +10,7 @@ const CAR_TYPE = 'application/vnd.ipld.car'
 
 /** Bytes queued for clients that are slower than the disk. Beyond them, archives for such clients end early. */
 const maxQueued = { memoryBytes: 64 * 1024 ** 2, fileBytes: 2 * 1024 ** 3 }
-/** A longer archive is queued. A shorter one is no more than many other responses. */
+/** A longer archive is queued. A shorter one takes no more memory than many other responses. */
 const SHORT_BYTES = 256 * 1024
 
 const spillRoom = perContext(() => new SpillRoom(maxQueued))
@@ -33,12 +33,12 @@ export class OutgoingCar {
     this.#place = place
   }
 
-  /** The client is gone, and further chunks are discarded. */
+  /** Whether the client is gone. Further chunks are then discarded. */
   get isCancelled(): boolean {
     return this.#queue?.isCancelled ?? false
   }
 
-  /** It is queued, so that the response can begin before all of it was pushed. */
+  /** Whether the archive is queued: its response can then begin before all of it was pushed. */
   get isQueued(): boolean {
     return this.#queue !== null
   }
@@ -73,7 +73,7 @@ export class OutgoingCar {
     return queue
   }
 
-  /** Everything was pushed. */
+  /** Call once everything was pushed. */
   end(): void {
     const queue = this.#queue
     if (queue === null) return this.#place.leave()

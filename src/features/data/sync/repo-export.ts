@@ -17,10 +17,10 @@ import { recordProof, repoBlocks, repoHead, sectionsOf } from '../repo/repo.ts'
 import { requireVisibleRepo, type Viewer } from '../../access/auth/auth.ts'
 import { carResponse, OutgoingCar, type Recipient } from './outgoing-car.ts'
 
-/** Who asks, and may see the repository as it is now. */
+/** The client that asks, which may see the repository as it is now. */
 type Asker = Recipient & { caller: Viewer }
 
-/** For exports of repositories. More of them at a time take more memory, and are not faster. */
+/** For exports of repositories. More exports at a time would take more memory, and would not be faster. */
 const exportBounds: StreamBounds = {
   size: 32,
   ofNetwork: 8,
@@ -38,13 +38,13 @@ const exporting = perContext(({ config }) => new StreamPlaces(config, exportBoun
 const readingBlocks = perContext(({ config }) => new StreamPlaces(config, readBounds))
 const turns = perContext(() => new OneByOne())
 
-/** However many exports run, others are served after each piece that is read. */
+/** Other requests are served after each piece that is read, however many exports run. */
 async function nextTurn(ctx: Context): Promise<void> {
   await turns(ctx).next()
   resumed()
 }
 
-/** For those who wait for a place: the account may be taken down or deactivated meanwhile. */
+/** Checked again after a wait for a place: the account may have been taken down or deactivated meanwhile. */
 const stillVisible =
   ({ ctx, caller }: Asker, did: Did) =>
   () =>
@@ -113,7 +113,7 @@ export async function exportBlocks(
     for (let start = 0; start < cids.length; start += BLOCKS_AT_ONCE) {
       if (start > 0) await nextTurn(recipient.ctx)
       const sections = await sectionsAmong(recipient, did, cids.slice(start, start + BLOCKS_AT_ONCE), missing)
-      // Copied, because those in the cache must stay as they are.
+      // Copied, because `push` takes its chunk over, and the cached sections must stay as they are.
       outgoing.push(Buffer.concat(start === 0 ? [rootlessHeader, ...sections] : sections))
     }
     return missing.length === 0

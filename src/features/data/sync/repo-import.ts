@@ -38,11 +38,11 @@ import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type R
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
 /**
- * Uploads that may arrive at the same time: in total, per network, and per account, whose broken upload may still be
- * open. The last one counts archives that this server fetches, too.
+ * Uploads that may arrive at the same time: in total, per network, and per account. An account has two places because
+ * its broken upload may still be open; archives that this server fetches take one, too.
  */
 const arrivingBounds = { inAll: 8, ofNetwork: 4, ofAccount: 2 }
-/** Archives that may wait until they can arrive, and for how long. */
+/** Archives that may wait for a place to arrive, and for how long. */
 const WAITING_ARCHIVES = 16
 const WAIT_MILLIS = 10_000
 const RETRY_AFTER_SECS = 30
@@ -62,9 +62,7 @@ interface BlobUse {
   cid: string
 }
 
-/**
- * Receiving and processing have separate bounds, which keeps a slow upload from delaying an archive that has arrived.
- */
+/** Receiving and processing have separate bounds, so that a slow upload does not delay an archive that has arrived. */
 const places = perContext(() => ({
   arriving: new Places({ size: arrivingBounds.inAll, maxWaiting: WAITING_ARCHIVES, waitMillis: WAIT_MILLIS }),
   ofNetwork: new Shares(arrivingBounds.ofNetwork),
@@ -84,9 +82,9 @@ export const importRepo = (by: By, did: Did, archive: AsyncIterable<Uint8Array>)
   importArriving(by, did, archive, { uploader: clientHere() })
 
 /**
- * As `importRepo`, for an archive that this server fetches. The caller bounds how many arrive at a time: one that waits
- * for its turn there is not refused because others arrive slowly. `before`: the head that it replaces, if that was read
- * earlier.
+ * Like `importRepo`, for an archive that this server fetches. The caller bounds how many archives arrive at a time: an
+ * archive that waits for its turn there is not refused because others arrive slowly. `before`: the head that the import
+ * replaces, if the caller has read it before.
  */
 export const importFetchedRepo = (
   by: By,
@@ -134,7 +132,7 @@ async function takeOver(
   { uploader, before: known }: Arrival,
 ): Promise<void> {
   const { ctx } = by
-  // The key that is awaited signs the present head, too.
+  // If a new key is awaited, wait: it signs the present head too, which would then differ from `before`.
   if (await isSigningHeld(ctx.db, did)) await onceSettled(ctx, did, new SigningHeld())
   const before = known === undefined ? await repoHead(ctx.db, did) : known
   const { arriving, running } = places(ctx)
@@ -156,7 +154,7 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
     if (tidMicros(commit.rev) > ctx.clock.now() * 1000 + MAX_AHEAD_MICROS)
       throw invalidRequest('The revision of the commit is in the future')
     await checkSignature(ctx, did, commit)
-    // The stored tree is the same, and its commit is not older.
+    // Nothing to import: the stored tree is the same, and its commit is not older.
     if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
     const quota = await quotaOf(ctx, ctx.db, did)
     const counts = { records: 0, nodes: 0 }
@@ -187,8 +185,9 @@ async function replaceBy(by: By, did: Did, imported: ImportedRepo, before: RepoH
 }
 
 /**
- * Accepts a commit signed by the key of the DID document, or any commit if that key is already ours: then the old key
- * is unknown. Throws `SigningHeld` if the document may name a key that the account does not have yet.
+ * Accepts a commit signed by the key of the DID document. Accepts any commit if that key is already ours, because the
+ * old key is then unknown, or if the document names no readable key. Throws `SigningHeld` if the document may name a
+ * key that the account does not have yet.
  */
 async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<void> {
   const key = await statedKey(ctx, did)
@@ -219,7 +218,7 @@ interface Adoption {
   /** Head of the account's repository when the import began. */
   before: RepoHead | null
   uses: BatchFile<BlobUse>
-  /** What is in the archive. */
+  /** Number of records and nodes in the archive. */
   counts: { records: number; nodes: number }
 }
 
