@@ -10,7 +10,7 @@ export interface ArrivedBlob extends BlobRow {
   takedownRef: string | null
 }
 
-/** Store bytes under a CID. Returns their number, or null, and stores nothing, if they have another CID. */
+/** Store bytes under a CID. Returns how many; null if the bytes have another CID, and then stores nothing. */
 export async function placeBlob(ctx: Context, cid: string, bytes: AsyncIterable<Uint8Array>): Promise<number | null> {
   await using incoming = await blobStorage(ctx).receive(bytes)
   if (incoming.cid !== cid) return null
@@ -18,12 +18,12 @@ export async function placeBlob(ctx: Context, cid: string, bytes: AsyncIterable<
   return incoming.size
 }
 
-/** What `ownArrivedBlobs` has to hold. */
+/** The locks that the caller of `ownArrivedBlobs` must hold. */
 export const arrivalLocks = (blobs: readonly ArrivedBlob[]): Lock[] => blobs.map(({ cid }) => lockOn('blob', cid))
 
 /**
- * Make placed blobs part of their account, in the transaction that stores its references. Those without one get the
- * grace of an upload.
+ * Make placed blobs part of their account, in the transaction that stores its references. Blobs without a reference get
+ * the grace of an upload.
  */
 export async function ownArrivedBlobs(ctx: Context, tx: Tx, blobs: readonly ArrivedBlob[], now: Millis): Promise<void> {
   for (const blob of blobs) {

@@ -5,7 +5,8 @@
  * between blobs, so keys are spread over the bucket and are still in the order of their CIDs. Unfinished uploads are
  * under `<prefix>incoming/`.
  *
- * Faults of the bucket become `BucketUnavailable`, which a request answers with 503; the server continues without it.
+ * Faults of the bucket become `BucketUnavailable`, to which a request responds with 503; the server keeps running
+ * without the bucket.
  */
 import { mkdir } from 'node:fs/promises'
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -37,7 +38,7 @@ const INCOMING = 'incoming/'
 const WHOLE_BYTES = 256 * 1024
 /** How many objects are remembered as verified. */
 const MAX_VERIFIED = 100_000
-/** Objects that are verified at once because a part of them was requested, and requests that wait for such. */
+/** Objects that are verified at the same time because a part of them was requested, and requests that wait for that. */
 const MAX_VERIFICATIONS = 4
 const MAX_WAITING = 64
 const RETRY_AFTER_SECS = 10
@@ -98,13 +99,13 @@ export class BlobBucket implements BlobStorage {
   }
 
   /**
-   * Writes, lists and deletes: a fault of the configuration shows now. A bucket that is only out of reach does not keep
-   * the server from starting.
+   * Writes, lists and deletes, so that a fault of the configuration shows at the start. A bucket that is merely
+   * unreachable does not keep the server from starting.
    */
   async prepare({ mustReach = false }: PrepareOptions = {}): Promise<void> {
     const { spoolDir, log } = this.options
     await mkdir(spoolDir, { recursive: true })
-    // Its content is left over from an earlier process, and the scrub may run on any node.
+    // Its files are left over from an earlier process, and the scrub that would delete them may run on any node.
     await clearFiles(spoolDir, Infinity)
     try {
       await this.probe()
@@ -119,7 +120,7 @@ export class BlobBucket implements BlobStorage {
     }
   }
 
-  /** Try everything that uploads need. Throws what the first request that fails throws. */
+  /** Try everything that uploads need. Throws the error of the first request that fails. */
   async probe(): Promise<void> {
     const { bucket, keyPrefix } = this.options
     const key = `${keyPrefix}${INCOMING}probe-${crypto.randomUUID()}`
@@ -135,7 +136,10 @@ export class BlobBucket implements BlobStorage {
     return true
   }
 
-  /** Several servers may work on the same CID, so nothing here keeps them apart: `blob-removal.ts` does. */
+  /**
+   * Several servers may work on the same CID, so a lock of this process is of no use: `blob-removal.ts` keeps them
+   * apart.
+   */
   alone<T>(_cid: string, work: () => Promise<T>): Promise<T> {
     return work()
   }
@@ -272,10 +276,7 @@ export class BlobBucket implements BlobStorage {
     return error instanceof BucketUnavailable ? error : new BucketUnavailable(RETRY_AFTER_SECS, this.options.url, error)
   }
 
-  /**
-   * Throws `BucketUnavailable` if the bucket does not do what it is asked to, and the signal's reason if the client has
-   * gone.
-   */
+  /** Throws `BucketUnavailable` if a request to the bucket fails, and the signal's reason if the client has gone. */
   async #reached<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {
       return await work()

@@ -18,12 +18,12 @@ import { isReferredInSpace } from './space-reference-store.ts'
 
 /** How long browsers may keep a blob: the bytes of a CID never change. */
 const CACHE_SECS = 7 * DAY_SECS
-/** How long a cache for many people may serve a blob before it asks again: an operator may take it down. */
+/** How long a shared cache may serve a blob before it asks again: an operator may take the blob down. */
 const SHARED_CACHE_SECS = 60
 
 /** Limits the log lines that readers of a lost blob cause. */
 const lostLines = perContext(({ clock }) => new LogRateLimiter(clock))
-/** For blobs from a bucket. A client that is slower than that keeps a piece of its blob in memory. */
+/** For blobs from a bucket. A client that is slower than `patienceMillis` keeps a piece of its blob in memory. */
 const downloadBounds: StreamBounds = {
   size: 128,
   ofNetwork: 32,
@@ -39,10 +39,10 @@ const LOST = 'The stored bytes of this blob are missing or damaged'
 
 /**
  * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
- * down, and if no record refers to it yet and the caller is neither its owner nor the operator, or if only records in
- * spaces refer to it. A moderator also reads blobs that are taken down or in quarantine, those of spaces included.
- * Refuses with `UpstreamFailure` if the bucket has lost or damaged the blob, and with `ServiceUnavailable` if the
- * folder has and the mirror does not have it either, or not in time.
+ * down, if only records in spaces refer to it, or if no record refers to it yet and the caller is neither its owner nor
+ * the operator. A moderator can read any blob, also one in a space. Refuses with `UpstreamFailure` if the bucket has
+ * lost or damaged the blob, and with `ServiceUnavailable` if the folder has, and the mirror does not have the blob
+ * either, or does not deliver it in time.
  */
 export async function downloadBlob(
   exchange: Exchange,
@@ -67,7 +67,7 @@ async function readableBy({ db }: Context, viewer: Viewer, did: Did, cid: string
   const blob = present(await findReadable(db, did, cid))
   if (blob.isPermanent) return blob
   const mayPreview = viewer.admin || viewer.did === did
-  // Who may call here need not have access to the space.
+  // Those who may call this method need not have access to the space.
   if (!mayPreview || (await isReferredInSpace(db, did, cid, null))) throw blobNotFound()
   return blob
 }
@@ -79,7 +79,7 @@ function present(blob: ReadableBlob | null): ReadableBlob {
 
 const blobNotFound = () => new Refusal(400, 'BlobNotFound', 'Blob not found')
 
-/** The same for a blob to which a record of the account in a space refers. It is kept in no cache. */
+/** Like `downloadBlob`, for a blob to which a record of the account in a space refers. No cache may keep it. */
 export async function downloadSpaceBlob(
   exchange: Exchange,
   { did, space, cid }: { did: Did; space: SpaceUri; cid: string },
@@ -92,7 +92,10 @@ export async function downloadSpaceBlob(
   return sendBlob(exchange, blob, did, cid, async () => void (await find()))
 }
 
-/** `stillReadable` is called if the bytes had to wait, and throws if the caller may not have them any more. */
+/**
+ * `stillReadable` is called if the request had to wait for the bytes, and throws if the caller may not read them any
+ * more.
+ */
 async function sendBlob(
   exchange: Exchange,
   blob: ReadableBlob,
@@ -116,7 +119,7 @@ async function sendBlob(
     return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
   const part = range && { ...described, 'Content-Range': `bytes ${range.first}-${range.last}/${blob.size}` }
   const storage = blobStorage(ctx)
-  // The headers say all, and a bucket would be read in vain.
+  // A HEAD request needs only the headers, so do not read the bucket for it.
   if (storage.isShared && request.method === 'HEAD') {
     const length = range === null ? blob.size : range.last - range.first + 1
     return new Response(null, {

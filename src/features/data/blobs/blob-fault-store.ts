@@ -2,7 +2,7 @@
 import { sql, type Reader, type Sql, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-/** `unowned`: there are bytes, and no account has a row. */
+/** `unowned`: the bytes exist, but no account owns them. */
 export type BlobFault = 'missing' | 'damaged' | 'unowned'
 
 /** CIDs of all blobs that are known to be faulty, with their faults. */
@@ -23,8 +23,8 @@ export const forgetBlobFault = (writer: Writer, cid: string): Promise<number> =>
   writer.run(sql`DELETE FROM blob_fault WHERE cid = ${cid}`)
 
 /**
- * Accounts that own blobs of which a scrub found since then that their bytes are missing or damaged. SQLite reads the
- * tables of a cross join in their order: it would begin with all blobs, for the order of the accounts.
+ * Accounts with blobs that a scrub found missing or damaged at `since` or later. The cross join makes SQLite begin with
+ * the faults; to have accounts in order, it would begin with all blobs.
  */
 export async function ownersOfFaulty(reader: Reader, since: Millis, limit: number): Promise<Did[]> {
   const rows = await reader.all<{ did: Did }>(sql`
@@ -43,8 +43,9 @@ export interface FaultyBlob {
 }
 
 /**
- * Faulty blobs of an account, ascending by CID, and then those without a row to which its records refer. After a disk
- * was lost, there may be as many faults as blobs, so an account does not read those of all others.
+ * Faulty blobs of an account, ascending by CID, and then faulty blobs to which its records refer although it has no
+ * row. After the loss of a disk, there may be as many faults as blobs, so this does not read the faults of other
+ * accounts.
  */
 export async function faultyBlobsOf(reader: Reader, did: Did, limit: number): Promise<FaultyBlob[]> {
   const found: FaultyBlob[] = []
@@ -62,7 +63,10 @@ interface Fault {
   fault: BlobFault
 }
 
-/** Yields the faults of the CIDs that `rows` has, ascending. Takes as many steps as the shorter of both lists has. */
+/**
+ * Yields the faults of the CIDs in `rows`, ascending. Takes about as many steps as the shorter of the two lists has
+ * entries.
+ */
 async function* faultsAmong(reader: Reader, rows: Sql): AsyncGenerator<Fault> {
   const next = (condition: Sql) =>
     reader.get<{ cid: string }>(sql`SELECT cid FROM ${rows} AND ${condition} ORDER BY cid LIMIT 1`)

@@ -4,9 +4,9 @@
  * A file appears under its name complete and durable, or not at all: it is written under `.incoming`, synced and
  * renamed, and its folder is synced. Names that start with a dot are not blobs.
  *
- * Only verified bytes are served. A file is hashed before its first byte leaves this process; if its inode, size or
- * change time differ later, it is hashed again. The scrub finds damage that changes none of them. Small files are sent
- * from the memory into which they were read to be hashed, while the file is still the same.
+ * Only verified bytes are served. A file is hashed before its first byte leaves this process, and again if its inode,
+ * size or modification time has changed. The scrub finds damage that changes none of these. Small files are kept in
+ * memory once they were read to be hashed, and are sent from there while the file is unchanged.
  */
 import { statSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
@@ -26,7 +26,8 @@ const READ_BYTES = 64 * 1024
 const MAX_VERIFIED = 100_000
 /**
  * Files of up to this many bytes, such as avatars, stay in memory: reading them costs half of a request. A client that
- * does not take its response keeps no more in memory than it would of a file, which the runtime reads in such pieces.
+ * does not take its response holds no more memory than with a larger file, which the runtime reads in pieces of this
+ * size.
  */
 const SMALL_BYTES = 256 * 1024
 /** Bytes of small files in memory. */
@@ -35,7 +36,7 @@ const MAX_SMALL_BYTES = 8 * 1024 ** 2
 const INCOMING = '.incoming'
 
 interface SmallFile {
-  /** What its file was when it was read. */
+  /** Inode, size and modification time of its file when it was read. */
   identity: string
   content: Blob
 }
@@ -43,7 +44,7 @@ interface SmallFile {
 export class BlobFolder implements BlobStorage {
   readonly isShared = false
   readonly #verified = new BoundedCache<string>(MAX_VERIFIED)
-  /** Verified as well. */
+  /** Small files whose content was verified. */
   readonly #small = new BoundedCache<SmallFile>(MAX_SMALL_BYTES, (_, { content }) => content.size)
   /** Read buffers, reused for one file after another. */
   readonly #buffers: Uint8Array[] = []
@@ -65,7 +66,7 @@ export class BlobFolder implements BlobStorage {
 
   async prepare(): Promise<void> {
     await mkdir(join(this.dir, INCOMING), { recursive: true })
-    // Left over from a process that was killed. No other one uses the folder now.
+    // These files are left over from a process that was killed. No other process uses the folder now.
     await clearFiles(join(this.dir, INCOMING), Infinity)
   }
 
@@ -104,7 +105,9 @@ export class BlobFolder implements BlobStorage {
     return new IncomingFile(this, path, cidOfBlobDigest(hasher.digest()).toString(), size, Buffer.concat(head))
   }
 
-  /** Give a received file its name. A file with this name is replaced: it had the same content, or was damaged. */
+  /**
+   * Give a received file its name. Replaces an existing file of this name, which had the same content or was damaged.
+   */
   async name({ path, cid }: { path: string; cid: string }): Promise<void> {
     const shard = this.#shardOf(cid)
     const made = await mkdir(shard, { recursive: true })
@@ -152,7 +155,7 @@ export class BlobFolder implements BlobStorage {
   async #readSmall(cid: string, identity: string): Promise<Blob | null> {
     const bytes = await readFile(this.pathOf(cid)).catch(nullWhenMissing)
     if (bytes === null) return null
-    // On another thread, unlike the pieces that `digest` reads.
+    // Hashes on another thread, unlike `digest`, which hashes piece by piece.
     const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
     if (cidOfBlobDigest(digest).toString() !== cid) return null
     const content = new Blob([bytes])
@@ -200,7 +203,7 @@ export class BlobFolder implements BlobStorage {
     return clearFiles(join(this.dir, INCOMING), olderThan)
   }
 
-  /** Folder by the last two characters, because the first ones are the same for every CID. */
+  /** Folders are named by the last two characters, because the first ones are the same for every CID. */
   #shardOf(cid: string): string {
     return `${this.dir}/${cid.slice(-2)}`
   }

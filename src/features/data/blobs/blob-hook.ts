@@ -1,6 +1,6 @@
 /**
- * The hook that checks a blob before it becomes public: a program of the operator, at `blob_hook.url`. The bytes that
- * it gets, the wait for its response and the number of concurrent requests are bounded.
+ * The hook that checks a blob before it becomes public: a program of the operator, at `blob_hook.url`. The bytes sent
+ * to it, the wait for its response and the number of concurrent requests are bounded.
  *
  * It runs before the blob has a row, so a blob without a verdict does not exist. Loaded on first use.
  */
@@ -58,7 +58,7 @@ export async function askBlobHook(ctx: Context, blob: BlobRow, incoming: Incomin
     faultLines(ctx).within('hook', (omitted) =>
       ctx.log.warn('no valid response from the blob hook', { did, reason: (error as Error).message, omitted }),
     )
-    // That too many wait is up to those who upload and ask, so that it opens nothing.
+    // Uploaders can cause a crowd themselves, so a crowd must not make the hook fail open.
     const isCrowded = error instanceof NoPlace || error instanceof LookupsFull
     if (ctx.config.blobHook.onFailure === 'open' && !isCrowded) return { decision: 'allow', reason: '' }
     throw serviceUnavailable('Uploads cannot be checked at the moment. Please try again later.')

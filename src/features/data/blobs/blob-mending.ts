@@ -13,13 +13,13 @@ import { listMissingInSpaces } from './space-reference-store.ts'
 
 const PAGE = 100
 
-/** Returns the bytes that may be those of a blob; null if it has none. */
+/** Returns bytes that may be those of a blob; null if the source has none. */
 export type BlobSource = (cid: string) => Promise<AsyncIterable<Uint8Array> | null>
 
 export interface MendedBlobs {
   /** Blobs whose bytes came from the mirror or the other source. */
   restored: number
-  /** Rows that were lost, or said another size. */
+  /** Rows that were lost, or had a wrong size. */
   rows: number
   /** CIDs of blobs that the account has, or to which its records refer, and whose bytes are nowhere. */
   lost: string[]
@@ -54,7 +54,7 @@ export async function mendBlobs(
   for await (const page of ofSpaces)
     for (const { cid } of page) {
       const isThere = (await sizeOf(ctx, cid)) !== null || (await restored(ctx, cid, sources, mended)) !== null
-      // The account had it when its record was written.
+      // The account had the blob when its record was written.
       if (isThere && (await adoptForSpace(ctx, did, cid))) mended.rows++
       else mended.lost.push(cid)
     }

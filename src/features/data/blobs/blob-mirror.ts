@@ -42,8 +42,9 @@ export async function copyToMirror(
 }
 
 /**
- * With `backup.continuous_promise = "sync"`, an upload is acknowledged once the mirror has its copy, which may be one
- * that a pass of the mirror is about to delete. Throws `BucketUnavailable` if that fails.
+ * With `backup.continuous_promise = "sync"`, an upload is acknowledged once the mirror has its copy, even one that a
+ * pass of the mirror was about to delete: the pass then finds that the blob has an owner. Throws `BucketUnavailable` if
+ * that fails.
  */
 export async function mirrorAtOnce(ctx: Context, blob: StoredBlob): Promise<void> {
   const { continuous, continuousPromise } = ctx.config.backup

@@ -1,7 +1,8 @@
 /**
- * Quarantine: only moderators can read a blob, until a time. Records may still refer to it, and it is kept.
+ * Quarantine: until a given time, only moderators can read a blob. The blob is kept, and records may refer to it.
  *
- * In the row of the blob it is a takedown with a reference of its own, so every read honours it without another query.
+ * In the row of the blob, a quarantine is a takedown with a reference of its own, so every read honours it without
+ * another query.
  */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -10,8 +11,8 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 export const QUARANTINE = 'quarantine'
 
 /**
- * The reference under which a takedown is stored. One that has the reference of a quarantine would have no end, and
- * records could refer to its blob.
+ * The reference under which a takedown is stored. With the reference of a quarantine, the takedown would have no end,
+ * and records could refer to the blob.
  */
 export const storedTakedown = (ref: string | null): string | null => (ref === QUARANTINE ? 'takedown' : ref)
 
@@ -19,7 +20,7 @@ export interface Quarantine {
   did: Did
   cid: string
   endsAt: Millis
-  /** The takedown reference of the blob from then on; null if others can read it again. */
+  /** The takedown reference of the blob after the quarantine; null if it becomes readable again. */
   thenRef: string | null
 }
 
@@ -36,7 +37,10 @@ export async function quarantineBlob(tx: Tx, { did, cid, endsAt, thenRef }: Quar
   return true
 }
 
-/** End a quarantine: `ref` is the takedown reference of the blob from then on. Returns false if there is none. */
+/**
+ * End a quarantine: `ref` is the takedown reference that the blob gets; null makes it readable again. Returns false if
+ * there is no quarantine.
+ */
 export async function endQuarantine(tx: Tx, did: Did, cid: string, ref: string | null): Promise<boolean> {
   if ((await tx.run(sql`DELETE FROM blob_quarantine WHERE did = ${did} AND cid = ${cid}`)) === 0) return false
   await tx.run(sql`
@@ -61,7 +65,7 @@ export interface QuarantineRow extends Quarantine {
   handle: string | null
 }
 
-/** A page of the blobs in quarantine, those whose end is nearest first. */
+/** A page of the blobs in quarantine, those that end first first. */
 export function listQuarantines(
   reader: Reader,
   after: { endsAt: Millis; cid: string } | null,
@@ -77,7 +81,10 @@ export function listQuarantines(
 export const hasDueQuarantine = async (reader: Reader, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM blob_quarantine WHERE ends_at <= ${now} LIMIT 1`)) !== null
 
-/** End at most `limit` quarantines whose time has come, each as its row says by then. Returns how many. */
+/**
+ * End at most `limit` quarantines that are due; each blob gets the reference in the row of its quarantine. Returns how
+ * many.
+ */
 export async function endDueQuarantines(tx: Tx, now: Millis, limit: number): Promise<number> {
   const due = await tx.all<Pick<Quarantine, 'did' | 'cid' | 'thenRef'>>(sql`
     SELECT did, cid, then_ref AS "thenRef" FROM blob_quarantine WHERE ends_at <= ${now} ORDER BY ends_at LIMIT ${limit}`)

@@ -53,7 +53,10 @@ export async function applyBlobChanges(tx: Tx, { did, rev, now, replaced, added 
   if (released.length > 0) await releaseUnreferenced(tx, did, released, now)
 }
 
-/** Refuses with `BlobNotFound`, `InvalidMimeType` or `InvalidSize`. `dropped`: what the same write replaces. */
+/**
+ * Refuses with `BlobNotFound`, `InvalidMimeType` or `InvalidSize`. `dropped`: the references that the same write
+ * removes.
+ */
 export function checkReferences(
   added: readonly AddedReference[],
   claimed: readonly ClaimedBlob[],
@@ -64,7 +67,8 @@ export function checkReferences(
   for (const reference of added) {
     const blob = byCid.get(reference.cid)
     if (!blob) throw blobNotFound(reference.cid)
-    // A record that keeps a reference may keep its type and size too: it may have come from another server.
+    // A record that keeps its reference may keep its type and size, even if these are wrong: it may come from another
+    // server.
     const isTrusted = held.has(heldKey(reference)) || (blob.isPermanent && !reference.validated)
     if (isTrusted) continue
     if (blob.mimeType !== reference.mimeType)
@@ -77,8 +81,9 @@ const heldKey = ({ record, cid }: ReferenceRow) => `${record} ${cid}`
 const unique = (cids: readonly string[]) => [...new Set(cids)]
 
 /**
- * Replace all references of an account by those of an imported repository, which come in batches. They are not checked,
- * because their blobs may be uploaded later. The grace of blobs that it does not refer to starts at `now`.
+ * Replace all references of an account by those of an imported repository, which come in batches. References are not
+ * checked, because their blobs may be uploaded later. Blobs to which the repository does not refer start their grace at
+ * `now`.
  */
 export async function replaceBlobReferences(
   tx: Tx,

@@ -1,14 +1,16 @@
 /**
- * Keeps the bytes of a blob from being removed while a row is on its way, and the other way round.
+ * Keeps a removal from deleting bytes whose row is about to be written, and an upload from relying on bytes that are
+ * about to be deleted.
  *
- * A storage of one server does it with a queue per CID. In a shared storage servers know nothing of each other, so rows
- * decide. A removal waits for an hour, which is longer than any transaction; then a server takes the tombstone, in the
- * transaction that also checks again that no account owns the blob, and only then removes the object. If the server is
- * frozen meanwhile, another one takes the tombstone, and the first one removes nothing more. An upload deletes the
- * tombstone in the transaction that writes its row. If the tombstone was taken in the meantime, the object may be gone:
- * nothing is written, and once the removal has ended the upload places its object again.
+ * In a storage of one server, a queue per CID is enough. In a shared storage, servers know nothing of each other, so
+ * rows decide. A removal waits for an hour, which is longer than any transaction. Then a server takes the tombstone, in
+ * a transaction that also checks again that no account owns the blob, and only then removes the object. If that server
+ * freezes, another one takes the tombstone, and the first one removes nothing more. An upload deletes the tombstone in
+ * the transaction that writes its row. If the tombstone was taken in the meantime, the object may be gone: then the
+ * upload writes no row, and places its object again once the removal has ended.
  *
- * A removed tombstone is kept for an hour, because an upload that placed its object before the removal must see it.
+ * The tombstone of an ended removal is kept for an hour, because an upload that placed its object before the removal
+ * must see it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
@@ -31,14 +33,14 @@ import {
   takeTombstones,
 } from './removal-store.ts'
 
-/** How long a removal waits, and how long it is remembered. */
+/** How long a removal waits, and how long its tombstone is kept afterwards. */
 const TOMBSTONE_MILLIS = HOUR_MILLIS
-/** A server removes an object within a minute of taking its tombstone; after this time it has died. */
+/** A server removes an object within a minute of taking its tombstone. After this time, the server counts as dead. */
 const TAKER_MILLIS = 600_000
-/** An upload waits this often, for this long, until a removal of the same blob has ended. */
+/** While the same blob is being removed, an upload waits: this many times, for this long. */
 const MAX_WAITS = 20
 const WAIT_MILLIS = 250
-/** Times that an upload places its object. */
+/** Most times that an upload places its object. */
 const MAX_PLACINGS = 5
 
 /** The object was placed before a removal that may have removed it. */
@@ -50,8 +52,8 @@ const beingRemoved = () =>
   })
 
 /**
- * Place a received blob and write its row with `write`, under a lock, or leave neither. If it is not known whether the
- * row was written, the bytes stay.
+ * Place a received blob and write its row with `write`, under a lock. On failure, neither is left, except that the
+ * bytes stay if it is unknown whether the row was written.
  */
 export async function keepBlob(
   ctx: Context,
@@ -73,7 +75,7 @@ export async function keepBlob(
         return
       } catch (error) {
         if (error instanceof Overtaken && placings < MAX_PLACINGS) continue
-        // A row that may still be written needs the bytes.
+        // If the row may have been written after all, it needs the bytes.
         if (!(error instanceof OutcomeUnknown)) await tidyUp(ctx, () => dropPlaced(ctx, cid))
         throw error instanceof Overtaken ? beingRemoved() : error
       }
@@ -93,8 +95,8 @@ async function endedRemoval(ctx: Context, cid: string): Promise<string | null> {
 }
 
 /**
- * Delete the tombstone in the transaction that gives the blob an owner. Throws `Overtaken` if a removal was under way
- * since the object was placed, other than the one that `lastTaker` had ended before.
+ * Delete the tombstone, in the transaction that gives the blob an owner. Throws `Overtaken` if a removal has taken it
+ * since the object was placed. `lastTaker` names the removal that had ended before that.
  */
 export async function cancelRemoval(tx: Tx, cid: string, lastTaker: string | null): Promise<void> {
   const found = await deleteTombstone(tx, cid)
@@ -104,8 +106,8 @@ export async function cancelRemoval(tx: Tx, cid: string, lastTaker: string | nul
 }
 
 /**
- * The row of a placed blob could not be written. A transaction sees the row of another upload that is committed, and
- * that readers do not see yet.
+ * Drop a placed blob whose row could not be written. Looks for an owner in a transaction, which also sees rows that are
+ * committed but that readers do not see yet.
  */
 async function dropPlaced(ctx: Context, cid: string): Promise<void> {
   const storage = blobStorage(ctx)
@@ -114,8 +116,8 @@ async function dropPlaced(ctx: Context, cid: string): Promise<void> {
 }
 
 /**
- * Call in the transaction that purges an account. Returns the CIDs for `removeBlobFiles`, to be called once it is
- * durable.
+ * Call in the transaction that purges an account. Returns CIDs for `removeBlobFiles`, to be called once the transaction
+ * is durable.
  */
 export async function deleteAccountBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
   await deleteAllReferences(tx, did)
@@ -132,8 +134,8 @@ export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Pr
 }
 
 /**
- * Remove the blobs that still have no owner: an upload may have arrived in the meantime. Returns those whose notes may
- * be deleted, which are none in a shared storage: its tombstones have to wait.
+ * Remove the blobs that still have no owner: an upload may have arrived in the meantime. Returns those whose rows in
+ * `blob_removal` may be deleted: none in a shared storage, whose tombstones have to wait.
  */
 export async function removeOwnFiles(ctx: Context, cids: readonly string[]): Promise<readonly string[]> {
   const storage = blobStorage(ctx)
@@ -147,7 +149,8 @@ async function removeUnowned(ctx: Context, cid: string): Promise<void> {
 }
 
 /**
- * Continue with noted removals: at once in a storage of one server, and with those whose time has come in a shared one.
+ * Continue removals that are noted: in a storage of one server all of them, in a shared one those that have waited long
+ * enough.
  */
 export async function continueRemovals(ctx: Context, cids: readonly string[]): Promise<void> {
   if (!blobStorage(ctx).isShared) return removeBlobFiles(ctx, cids)
@@ -158,13 +161,14 @@ export async function continueRemovals(ctx: Context, cids: readonly string[]): P
   const removed: string[] = []
   try {
     for (const cid of taken) {
-      // If this server was frozen, another one has removed the object, and it may have been placed again since.
+      // If this server was frozen, another one may have removed the object, and an upload may have placed it again
+      // since.
       if ((await findTombstone(ctx.db, cid))?.taker !== taker) continue
       await blobStorage(ctx).remove(cid)
       removed.push(cid)
     }
   } finally {
-    // The others stay taken: whether their objects are still there is not known, and another taker will remove them.
+    // The other tombstones stay taken: their objects may or may not be there, and another taker will remove them.
     if (removed.length > 0)
       await ctx.db.transaction((tx) => finishTombstones(tx, { cids: removed, taker, now: ctx.clock.now() }))
   }

@@ -27,7 +27,7 @@ export const blobRoutes = [
       const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, {
         permit: (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })),
         async record(tx, blob) {
-          // The caller may have been ended while it was sending.
+          // The caller's session may have ended during the upload.
           await call.revalidate(tx)
           if (isRecorded(caller))
             await recordUse(ctx, tx, caller, {
@@ -47,7 +47,7 @@ export const blobRoutes = [
       const { missing, next } = await someMissing(ctx.db, { did, limit, cursor })
       return {
         blobs: missing.map(({ cid, record }) => ({ cid, recordUri: recordUri(did, record) })),
-        // Also after the last one, as clients of the reference know it.
+        // The last page has a cursor too, as clients of the reference expect.
         cursor: next ?? missing.at(-1)?.cid,
       }
     },

@@ -14,23 +14,23 @@ export interface StoredBlob {
   size: number
 }
 
-/** What is stored under a CID: the CID of the bytes that are there, and how many they are. */
+/** What is stored under a CID: the actual CID of the bytes that are there, and their number. */
 export interface BlobContent {
   cid: string
   size: number
 }
 
 export interface OpenOptions {
-  /** The whole blob if there is none. */
+  /** If undefined, the whole blob. */
   range?: ByteRange | undefined
   /** Returns the signal that aborts when the reader has gone. A function, because making the signal costs something. */
   gone?: () => AbortSignal
-  /** Called when a stream that was returned has ended, or its reader has gone. */
+  /** Called when the returned stream has ended, or its reader has gone. */
   onEnd?: () => void
 }
 
 export interface PrepareOptions {
-  /** Stop if the storage is only unreachable. */
+  /** Throw even if the storage is only unreachable. */
   mustReach?: boolean
 }
 
@@ -44,7 +44,7 @@ export interface BlobStorage {
   /** Where a blob is or would be, for messages. */
   placeOf(cid: string): string
   isEmpty(): Promise<boolean>
-  /** Whether blobs were ever stored here, as far as it shows: the folder is there, or the bucket is not empty. */
+  /** Whether blobs seem to have been stored here before: the folder exists, or the bucket is not empty. */
   isThere(): Promise<boolean>
   /** Run work on a CID. In a storage that is not shared, work on the same CID runs one at a time. */
   alone<T>(cid: string, work: () => Promise<T>): Promise<T>
@@ -76,11 +76,12 @@ export interface IncomingBlob extends AsyncDisposable {
   /** The first bytes, at most `HEAD_BYTES`. */
   readonly head: Uint8Array
   /**
-   * The first bytes, at most `maxBytes`. Of a blob that a bucket has in parts already, they are no more than `head`.
+   * The first bytes, at most `maxBytes`. If parts of the blob are already in the bucket, at most the bytes of `head`.
    */
   start(maxBytes: number): Promise<Uint8Array>
   /**
-   * Give it its name. It appears whole and durable, or not at all. May be called again, if it has been removed since.
+   * Give the blob its name. It appears whole and durable, or not at all. May be called again if the blob has been
+   * removed since.
    */
   place(): Promise<void>
 }

@@ -38,7 +38,7 @@ const isReferenced = (): Sql => sql`EXISTS (SELECT 1 FROM blob_reference r WHERE
 
 /**
  * Stop the grace clock of blobs that records are about to refer to. Returns the blobs that exist and are not taken
- * down, which those in quarantine are not.
+ * down, including those in quarantine.
  */
 export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
   const rows = await tx.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
@@ -48,10 +48,13 @@ export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Pro
   return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
 }
 
-/** Rows that are asked for by their keys, after which requests that read get a turn. */
+/** Rows looked up by key before requests that read get a turn. */
 const KEYS_PER_TURN = 512
 
-/** Returns the account's blobs among these that are not taken down, for records that do not make them public. */
+/**
+ * Returns those of these blobs that the account has and that are not taken down, for records in spaces, which do not
+ * make them public.
+ */
 export async function findOwned(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
   const found: ClaimedBlob[] = []
   for await (const piece of inTurns(tx, cids)) {
@@ -63,7 +66,7 @@ export async function findOwned(tx: Tx, did: Did, cids: readonly string[]): Prom
   return found
 }
 
-/** Restart the grace of blobs that a record in a space no longer refers to, unless one that is public does. */
+/** Restart the grace of blobs to which a record in a space no longer refers, unless a public record refers to them. */
 export async function restartClocks(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<void> {
   for await (const piece of inTurns(tx, [...new Set(cids)]))
     await tx.run(sql`
@@ -83,18 +86,18 @@ async function* inTurns(tx: Tx, cids: readonly string[]): AsyncGenerator<readonl
   }
 }
 
-/** Start the grace clock of those `cids` without a reference left. Returns how many. */
+/** Start the grace clock of those `cids` to which no record refers any more. Returns how many. */
 export function releaseUnreferenced(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<number> {
   return tx.run(sql`
     UPDATE blob SET unreferenced_at = ${now}
     WHERE did = ${did} AND cid IN ${sqlList(cids)} AND unreferenced_at IS NULL AND NOT ${isReferenced()}`)
 }
 
-/** Rows after which requests that read get a turn: changing them takes some 20 ms. */
+/** Rows changed before requests that read get a turn: these take some 20 ms. */
 const ROWS_PER_TURN = 5000
 
 /**
- * Start or stop every grace clock of the account according to its references. A clock that rightly runs keeps its
+ * Start or stop every grace clock of the account according to its references. A clock that runs, and should, keeps its
  * start.
  */
 export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ stopped: number; started: number }> {
@@ -114,7 +117,7 @@ export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ st
 }
 
 /**
- * A page of the account's blobs, ascending, after `after`, each with whether `correctClocks` would change its clock.
+ * A page of the account's blobs, ascending, after `after`. `isWrong`: `correctClocks` would start or stop the clock.
  */
 export async function listClocks(
   reader: Reader,
@@ -136,12 +139,12 @@ export async function findMimeType(reader: Reader, cid: string): Promise<string 
   return row && row.mimeType
 }
 
-/** What the owners of a blob make of it. */
+/** What the rows of all owners say about a blob. */
 export interface Ownership {
   /**
-   * Whether another account may be given the blob because its records refer to it. An account gets neither what
-   * operators withhold from the readers of any owner, nor what all owners keep to themselves: in spaces, or in uploads
-   * without references. Otherwise, anyone with its CID could read it.
+   * Whether another account may be given the blob because its records refer to it. Not if operators withhold the blob
+   * from the readers of any owner, and not if all owners keep it to themselves, in spaces or in uploads without
+   * references: otherwise, anyone who knows its CID could read it.
    */
   isFree: boolean
   size: number
@@ -175,7 +178,7 @@ export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; re
   )
 }
 
-/** Delete all blobs of an account. Returns the CIDs without an owner left; their files must be removed. */
+/** Delete all blobs of an account. Returns the CIDs that now have no owner; their files must be removed. */
 export async function deleteAllBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
   await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
   await deleteQuarantines(tx, did)
@@ -202,8 +205,8 @@ export interface ExpiredBlob {
 export const beforeExpired: ExpiredBlob = { unreferencedAt: -1, did: '' as Did, cid: '' }
 
 /**
- * A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. Those that are taken
- * down or that spaces hold are kept, and stay on such pages: there may be any number of them.
+ * A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. Blobs that are taken
+ * down, or to which records in spaces refer, are kept (`isKept`). They stay in this list, in any number.
  */
 export async function listExpired(
   reader: Reader,
@@ -258,8 +261,8 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
 }
 
 /**
- * Restart the grace of a blob that the account has and no record refers to. Returns false if the account has no such
- * blob.
+ * Restart the grace of a blob that the account has, unless a record refers to it. Returns false if the account has no
+ * such blob.
  */
 export async function renewGrace(db: Database, did: Did, cid: string, now: Millis): Promise<boolean> {
   const owned = await db.get<{ unreferencedAt: Millis | null }>(
@@ -273,7 +276,7 @@ export async function renewGrace(db: Database, did: Did, cid: string, now: Milli
   return renewed > 0
 }
 
-/** Total bytes of the account's blobs, and the number of those that are not for records in spaces alone. */
+/** Total bytes of the account's blobs, and their number without those to which only records in spaces refer. */
 export async function blobUsage(
   { db, config }: Pick<Context, 'db' | 'config'>,
   did: Did,
@@ -305,8 +308,8 @@ export async function hasOwner(reader: Reader, cid: string): Promise<boolean> {
 }
 
 /**
- * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. Another upload
- * restarts the grace and replaces the type, but leaves a blob with references unchanged.
+ * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. A repeated upload
+ * restarts the grace and replaces the type, but changes nothing if records refer to the blob.
  */
 export async function upsertUpload(
   { config }: Context,
@@ -333,7 +336,7 @@ export interface ReadableBlob {
   isPermanent: boolean
 }
 
-/** Returns a readable blob; null if it does not exist or is taken down. Moderators can read all. */
+/** Returns a blob that may be read; null if it does not exist or is taken down. `isModerator`: taken down or not. */
 export async function findReadable(
   reader: Reader,
   did: Did,

@@ -20,7 +20,9 @@ import { UnfinishedUpload } from './unfinished-uploads.ts'
 
 /** Checks of an upload beyond the bounds of its account. */
 interface Admission {
-  /** Quarantine what the hook refuses instead of failing: a refused blob must not stop a whole move. */
+  /**
+   * Quarantine a blob that the hook refuses instead of failing: a refused blob must not stop the move of an account.
+   */
   keepsRefused?: true
   /** Gets the detected type. Throws if the caller may not upload it. */
   permit(mimeType: string): void
@@ -32,7 +34,7 @@ interface Admission {
  * Receive a blob, and make it part of the account.
  *
  * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account, and with
- * `ServiceUnavailable` if the account is sending too many bytes at a time. A broken upload leaves nothing.
+ * `ServiceUnavailable` if the account is sending too many bytes at a time. An upload that breaks off leaves nothing.
  */
 export async function uploadBlob(
   ctx: Context,
@@ -43,7 +45,7 @@ export async function uploadBlob(
   if (body.length !== null) await admitLength(ctx, did, body.length)
   using unfinished = new UnfinishedUpload(ctx, did)
   await using incoming = await blobStorage(ctx).receive(unfinished.counted(body.stream(ctx.config.blobs.maxBlobSize)))
-  // Awaited here: what was received is deleted when this function returns.
+  // Await here, because the received bytes are deleted when this function returns.
   return await keepUpload(ctx, did, incoming, body.contentType, { permit, record })
 }
 
@@ -54,8 +56,8 @@ interface NamedUpload {
 }
 
 /**
- * Receive a blob whose CID is known, and make it part of the account as an upload. Returns false, and stores nothing,
- * if the bytes have another CID. Refuses as `uploadBlob` does.
+ * Receive a blob whose CID is known, and make it part of the account as an upload. If the bytes have another CID,
+ * stores nothing and returns false. Refuses as `uploadBlob` does.
  */
 export async function takeBlob(
   ctx: Context,
@@ -107,7 +109,10 @@ async function verdictOn(ctx: Context, blob: BlobRow, incoming: IncomingBlob): P
   return verdict
 }
 
-/** Unless moderators decide earlier, the blob is taken down at the end. */
+/**
+ * Quarantine the blob and report it. If moderators do not decide before the end of the quarantine, the blob is taken
+ * down.
+ */
 async function setAside(ctx: Context, tx: Tx, { did, cid }: BlobRow, { reason }: Verdict): Promise<void> {
   const now = ctx.clock.now()
   const endsAt = now + ctx.config.cases.quarantineSecs * 1000
@@ -116,8 +121,8 @@ async function setAside(ctx: Context, tx: Tx, { did, cid }: BlobRow, { reason }:
 }
 
 /**
- * Refuse what would exceed the quota before it is sent. If the account owns a blob of the same length, it may be that
- * one, which only its bytes can show.
+ * Refuse an upload beyond the quota before it is sent. If the account owns a blob of the same length, let it be sent:
+ * only its bytes show whether it is the same blob.
  */
 async function admitLength(ctx: Context, did: Did, length: number): Promise<void> {
   const { after, quota } = await usageWith(ctx, ctx.db, did, length)
@@ -125,7 +130,7 @@ async function admitLength(ctx: Context, did: Did, length: number): Promise<void
   refuseBlobBytes(after, quota)
 }
 
-/** A blob that the account already owns does not count again, and is null. */
+/** Returns null for a blob that the account already owns, which does not count again. */
 async function admitBlob(ctx: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<Usage | null> {
   const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {

@@ -1,8 +1,9 @@
 /**
- * How much of their storage accounts use. An account may have any number of small blobs, and adding them up takes a
- * while, so a new blob is added to the last sum, until the result would decide something. After a deletion that sum is
- * too high. It is never too low, because one process adds all blobs to a database of SQLite. On PostgreSQL, to which
- * several nodes add blobs, they are added up each time, which does not keep the event loop busy.
+ * How much storage accounts use. An account may have any number of small blobs, and adding them up takes a while. On
+ * SQLite, the size of a new blob is therefore added to the last sum, and the blobs are only added up again when the
+ * result would exceed the quota, or reach a share of it. The remembered sum may be too high, after a deletion, but
+ * never too low, because one process adds all blobs. On PostgreSQL, where several nodes add blobs, the database adds
+ * them up each time, which does not keep the event loop busy.
  */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -17,8 +18,8 @@ const MAX_ACCOUNTS = 10_000
 const sums = perContext(({ db }) => (db.cluster === null ? new BoundedCache<number, Did>(MAX_ACCOUNTS) : null))
 
 /**
- * Returns how many bytes of blobs the account has, before and after it gets one of `size` bytes: exactly if the quota
- * would be exceeded, or a share of it reached.
+ * Returns how many bytes of blobs the account has, before and after it gets one of `size` bytes: exact figures if the
+ * quota would be exceeded or a share of it reached.
  */
 export async function usageWith(ctx: Context, reader: Reader, did: Did, size: number): Promise<Usage> {
   const known = sums(ctx)?.get(did)

@@ -1,4 +1,4 @@
-/** Uploads, and what keeps them whole. Apart from the door, because the routes need guards and guards need accounts. */
+/** The routes and sweeps of blobs. Separate from the door, because routes need guards, and guards need accounts. */
 import type { Feature } from '../../../http/feature.ts'
 import { quarantineSweep } from './quarantine-sweep.ts'
 import { removeBlobFiles, deleteAccountBlobs } from './blob-removal.ts'

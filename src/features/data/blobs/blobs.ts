@@ -44,16 +44,21 @@ export {
 /** Where the bytes of blobs are. `open` fetches a missing file from the mirror. */
 export const blobBytes = { storage: blobStorage, open: openStored }
 
-/** Blobs whose CID is known before they arrive, and those of them that the account has already. */
+/** For blobs whose CID is known before they arrive: receive one, or renew one that the account has already. */
 export const knownBlobs = { take: takeBlob, renew: renewGrace }
 
 /** What is wrong with the blobs of accounts, and what can be done about it. */
 export const blobHealth = { faultyOf: faultyBlobsOf, ownersOfFaulty, referenceFaults, mend: mendBlobs }
 
-/** Which blobs of records an account lacks, and how much references take in the database. */
+/**
+ * Which blobs an account lacks although its records refer to them, and how many bytes references take in the database.
+ */
 export const blobReferences = { allMissing, bytes: referenceBytes }
 
-/** How many blobs an account has and is to have; the same for clients that ask often; and what it has alone. */
+/**
+ * How many blobs an account has and should have; the same for clients that ask often; and how many are stored, with
+ * their bytes.
+ */
 export const blobCounts = { exact: countBlobs, recent: recentBlobCounts, stored: blobUsage }
 
 /** Blobs that records in spaces refer to. */
@@ -66,18 +71,18 @@ export const spaceBlobs = {
   countMissing: countMissingInSpace,
   replace: replaceSpaceReferences,
   download: downloadSpaceBlob,
-  /** SQL: matches where a record refers to blobs. */
+  /** SQL: whether a record refers to blobs. */
   areReferredBy: isReferrer,
-  /** SQL: how many references records have, up to a number. */
+  /** SQL: how many references records have, up to a maximum. */
   countUpTo,
-  /** SQL: matches a row of `blob` that readers of spaces alone know. */
+  /** SQL: matches a row of `blob` to which only records in spaces refer. */
   areAlone: isOfSpacesAlone,
 }
 
 interface BlobCounts {
   /** Blobs to which public records refer. */
   expected: number
-  /** Blobs that are stored, without what only spaces refer to. */
+  /** Blobs that are stored, except those to which only records in spaces refer. */
   imported: number
   /** Of all stored blobs. */
   bytes: number
@@ -88,7 +93,7 @@ async function countBlobs(ctx: Pick<Context, 'db' | 'config'>, did: Did): Promis
   return { expected: await countReferencedCids(ctx.db, did), imported: count, bytes }
 }
 
-/** The same for those who ask again and again: if many blobs are expected, their number may be a minute old. */
+/** The same for clients that ask again and again: if many blobs are expected, that number may be a minute old. */
 async function recentBlobCounts(ctx: Context, did: Did): Promise<BlobCounts> {
   const { count, bytes } = await blobUsage(ctx, did)
   return { expected: await expectedBlobs(ctx, did), imported: count, bytes }

@@ -11,7 +11,7 @@ export interface Compared {
   rows: AsyncIterable<StoredBlob[]>
   /** Ascending by key. */
   objects: AsyncIterable<StoredObject[]>
-  /** Must keep the order of CIDs. */
+  /** Keys must have the same order as CIDs. */
   keyOf(cid: string): string
   pace: Pace
   /** Counts what was read. */
@@ -21,8 +21,8 @@ export interface Compared {
 }
 
 /**
- * Yields blobs and objects that only one side has. An object of a different size counts as missing. Rows and keys are
- * walked in parallel, so this needs memory for a page of each.
+ * Yields blobs and objects that only one side has. An object of a different size counts as missing. Walks rows and keys
+ * in parallel, so memory holds one page of each.
  */
 export async function* bucketDifferences({
   rows,

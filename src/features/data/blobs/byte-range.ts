@@ -6,7 +6,10 @@ export interface ByteRange {
   last: number
 }
 
-/** Returns null for the whole body, also for multiple ranges, other units and invalid ranges. */
+/**
+ * Returns null if the whole body must be sent: without a range, and for multiple ranges, other units and invalid
+ * ranges.
+ */
 export function byteRangeOf(
   headers: Headers,
   { size, etag }: { size: number; etag: string },

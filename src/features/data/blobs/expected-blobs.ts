@@ -1,6 +1,6 @@
 /**
  * How many blobs the public records of an account refer to, for programs that ask again and again while an account
- * moves. Counting half a million takes 0.4 s of processor time, so a large number is kept for a while.
+ * moves. Counting half a million takes 0.4 s of processor time, so a large count is cached for a while.
  */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -9,10 +9,10 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { countReferencedCids } from './reference-store.ts'
 
-/** A number from which on it is kept, and for how long. */
+/** The smallest count that is cached, and for how long. */
 const MANY = 10_000
 const KEPT_MILLIS = MINUTE_MILLIS
-/** Accounts of which a number is kept. */
+/** Accounts whose counts are cached. */
 const MAX_ACCOUNTS = 1000
 
 interface Counted {

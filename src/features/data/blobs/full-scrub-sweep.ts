@@ -1,6 +1,6 @@
 /**
- * The scrub that hashes every blob, on request only: in a bucket, the scheduled one hashes a share of them in each
- * pass.
+ * The scrub that hashes every blob, on request only. In a bucket, the scheduled scrub hashes only a share of the blobs
+ * in each pass.
  */
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'

@@ -1,9 +1,9 @@
 /**
- * Deletes blobs that no record has referred to for the grace period.
+ * Deletes blobs to which no record has referred for the grace period.
  *
  * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared
- * with its records, and those of records in spaces. If that fails, or the running check has found that records may be
- * lost, the account keeps all its blobs and references.
+ * with its records, in its repository and in spaces. If that fails, or if the running check has found that records may
+ * be lost, the account keeps all its blobs and references.
  */
 import { agreeOnBlobs, keepsBlobs, recordSource } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -27,7 +27,7 @@ import { reconcileAccount } from './reconcile.ts'
 /** Rows in one transaction; requests wait while it runs. */
 const PAGE_ROWS = 5
 const PAGE_HEADS = 50
-/** Blobs that are looked at in one statement; most of them may belong to spaces. */
+/** Blobs read by one statement; most of them may be kept because of spaces. */
 const PAGE_EXPIRED = 500
 /** Accounts remembered within a pass; each of them is compared only once. */
 const MAX_REMEMBERED_ACCOUNTS = 20_000
@@ -42,7 +42,7 @@ interface Pass {
   until: Millis
   /** Accounts compared in this pass, and whether that succeeded. */
   reconciled: BoundedCache<boolean>
-  /** Accounts of which all features were asked in this pass, and whether they agreed. */
+  /** Accounts about which all features were asked in this pass, and whether they agreed. */
   agreed: BoundedCache<boolean>
   report: { swept: number; errors: number; mended: number; adopted: number }
 }
@@ -133,7 +133,7 @@ async function isAgreed({ ctx, stopping, throttled, agreed, report }: Pass, did:
   return isRight === true
 }
 
-/** Remove blobs whose rows were deleted before a crash, or in an earlier pass if others may store blobs there too. */
+/** Remove blobs whose rows were deleted before a crash or, in a storage that is shared, in an earlier pass. */
 async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promise<void> {
   for (let last = ''; ;) {
     const cids = await listRemovals(ctx.db, last, PAGE_ROWS)
@@ -169,7 +169,10 @@ async function* dueBlobs(pass: Pass): AsyncGenerator<ExpiredBlob[]> {
 
 async function deleteAllExpired(pass: Pass): Promise<void> {
   const { ctx, stopping, throttled, report, until } = pass
-  /** CIDs whose files were removed. The next page's transaction notes it, which saves every other commit. */
+  /**
+   * CIDs whose files were removed. The transaction of the next page also deletes their removal rows, which saves half
+   * of the commits.
+   */
   let gone: readonly string[] = []
   for await (const due of dueBlobs(pass)) {
     try {
@@ -181,7 +184,7 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
       )
       gone = []
       report.swept += deleted
-      // Objects of a bucket go in a later pass: `continueRemovals`.
+      // Objects of a bucket are removed in a later pass, by `continueRemovals`.
       gone = await removeOwnFiles(ctx, removals)
     } catch (error) {
       stopping.throwIfAborted()

@@ -1,9 +1,9 @@
 /**
  * A blob on its way into a bucket.
  *
- * It is spooled on the local disk part by part, because a store wants to know the size and the digest of what it gets.
- * A blob of one part is stored in one request, directly under its name. A longer one is an upload in parts, to a name
- * under `incoming/`; once its CID is known, the store copies it to its own name.
+ * Each part is first spooled on the local disk, because the bucket wants to know the size and the digest of what it
+ * gets. A blob of one part is stored in one request, directly under its name. A longer blob is uploaded in parts, to a
+ * key under `incoming/`. Once its CID is known, the bucket copies it to its name.
  */
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import type { Log } from '../../../platform/running/log.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'
 import { HEAD_BYTES, type IncomingBlob } from './blob-storage.ts'
 
-/** Size of every part but the last. Some stores require that all are alike, and all require at least 5 MiB. */
+/** Size of every part but the last. Some providers require equal sizes, and all require at least 5 MiB. */
 const PART_BYTES = 8 * 1024 ** 2
 
 export interface Destination {
@@ -27,7 +27,7 @@ export interface Destination {
   log: Log
   /** Called once the object of a blob is stored, with its tag. */
   placed(cid: string, tag: string): void
-  /** Runs requests to the bucket, and explains their faults. */
+  /** Runs requests to the bucket, and turns their faults into `BucketUnavailable`. */
   reached<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>
 }
 
@@ -57,7 +57,7 @@ class Spool {
     return { body: Bun.file(this.path), sha256: this.#hasher.digest('hex') }
   }
 
-  /** Succeeds whether or not it was ended. */
+  /** Deletes the file, whether or not `end` was called. */
   async delete(): Promise<void> {
     await this.file.close().catch((error: { code?: string }) => {
       if (error.code !== 'EBADF') throw error
@@ -73,7 +73,7 @@ export class IncomingObject implements IncomingBlob {
   readonly #key: string
   /** The part that is being written. */
   #spool: Spool | null = null
-  /** A blob that is one part. */
+  /** The whole blob, if it has only one part. */
   #content: Content | null = null
   #upload: UploadInParts | null = null
   #isComplete = false
@@ -90,7 +90,7 @@ export class IncomingObject implements IncomingBlob {
     return Buffer.concat(this.#head)
   }
 
-  /** Call once it has ended. */
+  /** Call after `end`. */
   async start(maxBytes: number): Promise<Uint8Array> {
     if (this.#upload !== null || this.#spool === null) return this.head.subarray(0, maxBytes)
     return Bun.file(this.#spool.path).slice(0, maxBytes).bytes()
@@ -109,7 +109,7 @@ export class IncomingObject implements IncomingBlob {
     }
   }
 
-  /** Resolves when the store has all that it gets before the name is known. */
+  /** Resolves when the bucket has everything that it gets before the name is known. */
   async end(): Promise<void> {
     this.cid = cidOfBlobDigest(this.#hasher.digest()).toString()
     if (this.#upload === null) {
@@ -123,7 +123,9 @@ export class IncomingObject implements IncomingBlob {
     this.#isComplete = true
   }
 
-  /** Send the part that was written. Waits for the one before it, so there are two of them at most. */
+  /**
+   * Send the part that was written. Waits until the previous part is sent, so there are at most two parts on the disk.
+   */
   async #send(): Promise<void> {
     const spool = this.#spool!
     await this.#sending
@@ -148,7 +150,7 @@ export class IncomingObject implements IncomingBlob {
     return this.#content === null ? bucket.copy(this.#key, key, this.size) : bucket.put(key, this.#content)
   }
 
-  /** What cannot be deleted here is deleted by the scrub. */
+  /** If the bucket cannot delete the upload now, the scrub does later. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gone.abort(new Error('the upload has ended'))
     await this.#sending.catch(() => undefined)

@@ -1,9 +1,9 @@
 /**
  * Brings the bucket up to date: uploads missing blobs, deletes copies of blobs without an owner.
  *
- * Rows and keys are walked in parallel in ascending order; a pass only needs memory for a page of each. A key is
- * deleted if two complete passes in a row found no row for it, which protects blobs that are uploaded during a pass.
- * Nothing is deleted while there are no rows at all, which suggests a lost database.
+ * Rows and keys are walked in parallel, in ascending order, so memory holds one page of each. A key is deleted if two
+ * complete passes in a row found no row for it, which protects blobs that are uploaded during a pass. Nothing is
+ * deleted while there are no rows at all, which suggests a lost database.
  */
 import { DAY_SECS } from '../../../base/durations.ts'
 import { concurrently } from '../../../base/concurrently.ts'
@@ -48,7 +48,7 @@ export const mirrorSweep: Sweep = {
     }
     const pass: Pass = { ctx, stopping, mirror, pace: sweepPace(ctx, stopping), report }
     const { rows, keys, unknown } = await uploadMissing(pass)
-    // Only at this point is the list of keys known to be complete.
+    // Only now is the list of keys known to be complete.
     const before = candidates(ctx)
     if (rows === 0 && keys > 0) {
       ctx.log.error('the bucket has copies but the database lists no blobs; nothing will be deleted', { copies: keys })
@@ -95,8 +95,8 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
     await pace(TRANSFER_COST_BYTES)
     const cid = key.slice(mirror.keyPrefix.length)
     try {
-      // An upload that is acknowledged with this copy has its row before, or looks for the copy afterwards. Of two
-      // machines, a transaction fails at the one that was replaced, and the other one may have an owner.
+      // An upload that relies on this copy has either written its row already, or looks for the copy after this. If
+      // another machine has taken over, it may have an owner that is missing here: the transaction then fails.
       await blobFolder(ctx).alone(cid, async () => {
         if (await ctx.db.transaction((tx) => hasOwner(tx, cid))) return
         await mirror.bucket.delete(key)

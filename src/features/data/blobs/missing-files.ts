@@ -1,8 +1,8 @@
 /**
- * Files that the folder lacks are fetched from the mirror: a machine that takes over has all rows and few files.
+ * Fetches files that the folder lacks from the mirror: a machine that takes over has all rows and few files.
  *
- * The server does not wait for them. `startFetching` looks through all rows. A file that is read meanwhile, or found to
- * be damaged when it is read later, is fetched at once.
+ * The server does not wait for them. `startFetching` goes through all rows. A file that a reader wants before that, or
+ * that turns out to be damaged later, is fetched at once.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
@@ -18,38 +18,41 @@ import type { BlobBody, OpenOptions, StoredBlob } from './blob-storage.ts'
 import { storedBlobs } from './blob-store.ts'
 import { blobFolder, blobStorage } from './open-storage.ts'
 
-/** Few, because requests wait while rows are read, and for what the system says of their files. */
+/** Rows, and the states of their files, that are read at once. Requests wait meanwhile. */
 const PAGE_ROWS = 200
 const TRANSFERS_AT_ONCE = 4
 const BLOBS_PER_PROGRESS_LINE = 1000
-/** After this many failures in a row the mirror counts as down, or the disk as full, and the pass ends. */
+/** After this many failures in a row, the pass ends: the mirror is down, or the disk is full. */
 const MAX_FAILURES_IN_A_ROW = 8
-/** Between a pass in which something failed and the next one: twice as long each time. */
+/** Pause after a pass with failures. It doubles each time. */
 const SHORTEST_PAUSE_MILLIS = 5000
 const LONGEST_PAUSE_MILLIS = 600_000
-/** Blobs that the mirror does not have, of which later passes say no more. */
+/** Blobs that the mirror lacks, about which later passes log nothing. */
 const MAX_LOST = 10_000
 
-/** Files that readers have fetched at the same time. */
+/** Bounds on files that are fetched for readers at the same time. */
 const readerPlaces = { size: 16, ofNetwork: 8, maxWaiting: 512, waitMillis: 10_000 }
-/** How long a reader waits for a file. It arrives nonetheless. */
+/** How long a reader waits for a file. The fetch continues after that. */
 const READER_MILLIS = 10_000
-/** How long nothing is fetched for readers if the mirror is out of reach, and a file that it does not have. */
+/**
+ * How long no file is fetched for readers if the mirror does not respond, and how long a single file is not if the
+ * mirror lacks it.
+ */
 const REST_MILLIS = 10_000
 const MAX_RESTING = 10_000
 
 const fetches = perContext(() => ({
   underWay: new SingleFlight<string, Restoration>(),
   places: new Places(readerPlaces),
-  /** Until when nothing is fetched for readers, and until when these files are not, on the monotonic clock. */
+  /** Until when no file, and until when these files, are fetched for readers. Times are on the monotonic clock. */
   restsUntil: -Infinity,
   resting: new BoundedCache<number>(MAX_RESTING),
-  /** Of the files that are on their way. */
+  /** Total size of the files that are being fetched. */
   bytes: 0,
   stopping: new AbortController(),
 }))
 
-/** Opens a blob, if need be after its file was fetched; `afterWait` is called then, and may throw. */
+/** Opens a blob, after fetching its file if need be. `afterWait` is called after a fetch, and may throw. */
 export async function openStored(
   ctx: Context,
   blob: StoredBlob,
@@ -62,10 +65,13 @@ export async function openStored(
   return blobStorage(ctx).open(blob, options)
 }
 
-/** A file that is damaged, but whole, is replaced only if `blob_scrub.auto_heal` says so. */
+/**
+ * Fetches the file of a blob for a reader. Returns whether it is there now. A damaged file of the right size is
+ * replaced only if `blob_scrub.auto_heal` is set.
+ */
 async function isFetched(ctx: Context, blob: StoredBlob): Promise<boolean> {
   if (blobMirror(ctx) === null) return false
-  // A reader thread has none, and leaves the request to the main thread.
+  // Read it first: a reader thread has no `background`, and leaves the request to the main thread.
   const { background } = ctx
   const { restsUntil, resting } = fetches(ctx)
   if (Math.max(restsUntil, resting.get(blob.cid) ?? -Infinity) > ctx.clock.monotonic()) return false
@@ -94,8 +100,8 @@ async function fetchForReader(ctx: Context, blob: StoredBlob): Promise<boolean> 
 }
 
 /**
- * Fetches a file, once for all who want it at the time. Only called if there is a mirror. Throws if that does not
- * respond, or if the disk has only room left for commits.
+ * Fetches a file, once for all callers at the time. There must be a mirror. Throws if the mirror does not respond, or
+ * if the disk has only room left for commits.
  */
 export const fetchFile = (ctx: Context, blob: StoredBlob): Promise<Restoration> =>
   fetches(ctx).underWay.run(blob.cid, async () => {
@@ -113,7 +119,7 @@ export const fetchFile = (ctx: Context, blob: StoredBlob): Promise<Restoration> 
     }
   })
 
-/** Begins to fetch what is missing or truncated. Returns a function that ends that. */
+/** Begins to fetch files that are missing or truncated. Returns a function that stops it. */
 export function startFetching(ctx: Context): () => Promise<void> {
   const { stopping } = fetches(ctx)
   const fetching = fetchMissing(ctx, stopping.signal)
@@ -123,7 +129,7 @@ export function startFetching(ctx: Context): () => Promise<void> {
   }
 }
 
-/** Makes passes until all is there that the mirror has. */
+/** Makes passes until every file is here that the mirror has. */
 async function fetchMissing(ctx: Context, stopping: AbortSignal): Promise<void> {
   const lost = new Set<string>()
   for (let millis = SHORTEST_PAUSE_MILLIS; !stopping.aborted; millis = Math.min(2 * millis, LONGEST_PAUSE_MILLIS)) {
@@ -136,7 +142,7 @@ async function fetchMissing(ctx: Context, stopping: AbortSignal): Promise<void> 
   }
 }
 
-/** Returns whether nothing is missing any more that the mirror has. */
+/** Fetches all missing files. Returns false if a fetch failed, so that another pass is needed. */
 async function pass(ctx: Context, lost: Set<string>, stopping: AbortSignal): Promise<boolean> {
   const tally = { missing: 0, restored: 0 }
   let failures = 0

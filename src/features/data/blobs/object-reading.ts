@@ -1,13 +1,13 @@
 /**
- * Reads blobs from a bucket, piece by piece: a piece is fetched whole, quickly, and then passed on as fast as the
- * client reads. A slow client therefore holds a piece in memory, but no connection to the bucket. The more
- * memory the pieces take, the smaller are the next ones.
+ * Reads blobs from a bucket in pieces. Each piece is fetched whole, and then sent at the speed of the client. A slow
+ * client therefore holds a piece in memory, but no connection to the bucket. The more memory all pieces take, the
+ * smaller are the next ones.
  */
 import type { Bucket, Piece } from '../../../platform/network/bucket.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'
 import type { ByteRange } from './byte-range.ts'
 
-/** Memory for the pieces of all readers, and the part of what is left of it that one piece may take. */
+/** Memory for the pieces of all readers, and the share of the free part of it that one piece may take. */
 const PIECES_BYTES = 64 * 1024 ** 2
 const PART_OF_LEFT = 1 / 8
 export const MAX_PIECE_BYTES = 1024 ** 2
@@ -19,7 +19,7 @@ export interface ReadableObject {
   size: number
 }
 
-/** Content that differs from its CID was found while it was being sent. The last bytes were withheld. */
+/** The content turned out not to match its CID while it was being sent. The last bytes were withheld. */
 export class DamagedOnTheWay extends Error {
   constructor(cid: string) {
     super(`the object of blob ${cid} has other content`)
@@ -34,7 +34,7 @@ export class ObjectReading {
     readonly bucket: Bucket,
     /** Called with faults after the response has begun. */
     readonly onFault: (cid: string, error: unknown) => void,
-    /** Called when all of an object was read and is right, with its tag. */
+    /** Called with the tag of an object when all of it was read and matches its CID. */
     readonly onVerified: (cid: string, tag: string) => void,
   ) {}
 
@@ -43,14 +43,15 @@ export class ObjectReading {
     return Math.min(MAX_PIECE_BYTES, Math.max(MIN_PIECE_BYTES, Math.floor((PIECES_BYTES - this.#held) * PART_OF_LEFT)))
   }
 
-  /** Count the bytes that streams hold in memory; negative when they let go of some. */
+  /** Add bytes that a stream holds in memory; negative when it releases them. */
   hold(bytes: number): void {
     this.#held += bytes
   }
 
   /**
-   * Returns the rest of an object as a stream, `start` being its first piece. If all of the object is read, its last
-   * bytes are sent only if its digest is right. A part cannot be verified alone: it must be of an object that was.
+   * Returns an object, or a range of it, as a stream; `start` is the first piece. If the whole object is read, its last
+   * bytes are sent only if the digest matches the CID. A range cannot be verified, so its object must have been
+   * verified before.
    */
   stream(
     object: ReadableObject,
@@ -99,9 +100,9 @@ class Pieces {
   readonly #tag: string
   readonly #signal: AbortSignal
   readonly #onEnd: (() => void) | undefined
-  /** Null for a part, which cannot be verified. */
+  /** Null for a range, which cannot be verified. */
   readonly #hasher: Bun.CryptoHasher | null
-  /** The first piece, until it is read: it must not be kept for as long as the client reads. */
+  /** The first piece, until it is read. It must not stay in memory for as long as the client reads. */
   #start: Piece | null
   #at: number
   /** Bytes of the newest piece. */
@@ -135,7 +136,7 @@ class Pieces {
     return this.#hasEnded
   }
 
-  /** Throws `DamagedOnTheWay` if the object was replaced, or if its digest is not that of the CID. */
+  /** Throws `DamagedOnTheWay` if the object was replaced, or if its digest does not match the CID. */
   async read(): Promise<Uint8Array> {
     const { cid, size } = this.#object
     const piece = this.#start ?? (await this.#fetch())

@@ -8,7 +8,7 @@ const ROWS_PER_PASS = 500
 export const quarantineSweep: Sweep = {
   name: 'blob-quarantine',
   intervalSecs: () => MINUTE_SECS,
-  // A wrong clock must not release a blob.
+  // With a wrong clock, it would release blobs too early.
   destructive: true,
   async run({ db, clock }) {
     const now = clock.now()

@@ -1,8 +1,9 @@
 /**
  * Compares blob references with records before blobs are deleted.
  *
- * They are written together and should always agree, but a lost reference would cost a blob. An account is therefore
- * compared when its repository has changed since the last time, and whenever one of its blobs is due for deletion.
+ * Both are written together and should always agree, but if a reference were lost, its blob would be deleted. The
+ * references of an account are therefore compared when its repository has changed since the last comparison, and
+ * whenever one of its blobs is due for deletion.
  *
  * Pages of records and references are compared outside a transaction; only differences are read again and corrected
  * inside one.
@@ -35,11 +36,11 @@ import { blobStorage } from './open-storage.ts'
 /** Rows compared at once; requests wait in the meantime. */
 const PAGE_RECORDS = 25
 const PAGE_CIDS = 100
-/** Blobs without an owner that are looked for in the storage, for each account and pass: most of them are nowhere. */
+/** Blobs without an owner that are looked for in the storage, per account and pass: most of them do not exist. */
 const MAX_LOOKS = 1000
 /**
- * In DAG-CBOR, every blob reference of either form contains the text `mimeType`, after a head byte that says that it
- * has eight bytes.
+ * In DAG-CBOR, every blob reference of either form contains the text `mimeType`, after a head byte that gives its
+ * length, eight.
  */
 const blobMark = Buffer.from('\x68mimeType')
 
@@ -51,8 +52,8 @@ export interface Reconciled {
 }
 
 /**
- * Correct the references and grace clocks of an account. Throws if a record cannot be read; then nothing of the account
- * may be deleted. `isMending`: it may own more than its quota afterwards, as it did before its rows were lost.
+ * Correct the references and grace clocks of an account. Throws if a record cannot be read; then no blob of the account
+ * may be deleted. `isMending`: the account may exceed its quota afterwards, as it did before its rows were lost.
  */
 export async function reconcileAccount(
   ctx: Context,
@@ -66,9 +67,9 @@ export async function reconcileAccount(
 }
 
 /**
- * Returns where the references and grace clocks of an account disagree with its records, in words; empty if nowhere.
- * `reader` must be of a snapshot, in which records can be read. `throttled` runs each piece of the work. Begins after
- * the record `after`, and returns the one to continue after if `isDue` before the end.
+ * Returns, in words, where the references and grace clocks of an account disagree with its records. `reader` must be of
+ * a snapshot, in which records can be read. `throttled` runs each piece of the work. Begins after the record `after`.
+ * If `isDue` returns true before the end, returns the record to continue after.
  */
 export async function referenceFaults(
   ctx: Context,
@@ -124,7 +125,7 @@ async function comparePage(ctx: Context, reader: Reader, did: Did, after: string
   return { end, differing }
 }
 
-/** Returns false if a commit has put the references right in the meantime. */
+/** Correct the references of one record. Returns false if a commit has corrected them in the meantime. */
 async function mendRecord(ctx: Context, tx: Tx, did: Did, path: string): Promise<boolean> {
   const record = await recordSource(ctx).find(tx, did, path)
   const truth = record === null ? [] : blobsIn(record.value)
@@ -161,9 +162,9 @@ async function* wrongClocks(reader: Reader, did: Did, throttled: Throttle): Asyn
 }
 
 /**
- * Give the account referenced blobs whose files exist: another account made them public, or a crash left them. What
- * operators withhold from the readers of another account, what no owner has made public, or what exceeds the quota, has
- * to be uploaded instead.
+ * Give the account the blobs to which its records refer if their files exist: another account made them public, or a
+ * crash left them. The account has to upload a blob itself if operators withhold it from the readers of another
+ * account, if no owner has made it public, or if it exceeds the quota.
  */
 async function adoptReferenced(
   ctx: Context,
@@ -173,7 +174,7 @@ async function adoptReferenced(
   const storage = blobStorage(ctx)
   let adopted = 0
   let looks = 0
-  /** Nothing as large has room. */
+  /** A blob of this size or more exceeds the quota. */
   let tooLarge = Infinity
   const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) =>
     throttled(() => listReferenced(ctx.db, { did, cursor, limit })),
@@ -200,7 +201,7 @@ async function adoptReferenced(
 }
 
 /**
- * Gives an account the blob that its record in a space refers to. Returns false if operators withhold it from any
+ * Gives an account the blob that its record in a space refers to. Returns false if operators withhold the blob of any
  * owner, or if the bytes are damaged.
  */
 export async function adoptForSpace(ctx: Context, did: Did, cid: string): Promise<boolean> {
@@ -217,13 +218,13 @@ const hasRoom = ({ after, quota }: Usage): boolean => quota === 0 || after <= qu
 interface Adoption {
   now: Millis
   isMending: boolean
-  /** Asked again once the bytes were read, which may take long: operators may withhold the blob meanwhile. */
+  /** Called again once the bytes were read, which may take long: operators may withhold the blob meanwhile. */
   mayHave(reader: Reader, cid: string): Promise<boolean>
 }
 
 /**
- * Returns false if the bytes are damaged or being removed, or exceed the quota, or if the account may not have them or
- * was deleted.
+ * Give the account a blob whose bytes are stored. Returns false if the bytes are damaged, are being removed or exceed
+ * the quota, if the account may not have them, or if it was deleted.
  */
 async function adopt(ctx: Context, did: Did, cid: string, { now, isMending, mayHave }: Adoption): Promise<boolean> {
   const storage = blobStorage(ctx)

@@ -10,16 +10,16 @@ export interface ReferenceRow {
   cid: string
 }
 
-/** Where a reference stands: in the table and in two indices, in that of spaces as in the public one. */
+/** A reference is stored in the table and in two indices; the table of spaces has as many. */
 const TREES = 3
 
-/** Bytes of references in the database. `named`: what each has beside the names of its record and its blob. */
+/** Bytes of references in the database. `named`: the other names in each row, besides record and blob. */
 export const referenceBytes = (references: readonly ReferenceRow[], named: string): number =>
   references.reduce((sum, { record, cid }) => sum + TREES * (named.length + record.length + cid.length), 0)
 
 /** Rows in one INSERT, well below SQLite's limit of 32,766 parameters. */
 const ROWS_PER_INSERT = 1000
-/** Rows after which requests that read get a turn: changing them takes some 20 ms. */
+/** Rows changed before requests that read get a turn: these take some 20 ms. */
 const ROWS_PER_TURN = 5000
 
 export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
@@ -33,8 +33,8 @@ export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: r
 }
 
 /**
- * Insert many references, of any CIDs, with one statement each. For a statement with many rows, SQLite first saves
- * every page that the statement changes, which here is one for each row.
+ * Insert many references, of any CIDs, with one statement each. Before a statement with many rows, SQLite saves every
+ * page that the statement will change, which here is a page for each row.
  */
 export async function addReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
   const insert = ({ record, cid }: ReferenceRow) =>
@@ -85,8 +85,9 @@ export const listReferencedCids = (
   listCids(reader, { table: sql`blob_reference`, isOwn: sql`did = ${did}` }, listed)
 
 /**
- * Referenced CIDs whose blob the account does not have, ascending, each with one of its records, among the next ones
- * after `cursor`. Returns the CID to continue after too, null at the end: there may be more even if none are here.
+ * Looks at the next referenced CIDs after `cursor`. Returns those whose blob the account does not have, ascending, each
+ * with one of its records; and the CID to continue after, null at the end. There may be more even if this page has
+ * none.
  */
 async function listMissing(
   reader: Reader,
@@ -103,10 +104,13 @@ async function listMissing(
   return { missing, next: last }
 }
 
-/** Statements of one request, with turns for other requests in between. */
+/** Most statements of one request, with turns for other requests in between. */
 const MAX_SEARCHES = 20
 
-/** The same for a request, which searches on until it has found one: some clients take an empty page for the last. */
+/**
+ * Like `listMissing`, for a request: continues until something is found, because some clients take an empty page for
+ * the last one.
+ */
 export async function someMissing(
   reader: Reader,
   { did, cursor = '', limit }: { did: Did; cursor?: string; limit: number },
@@ -119,7 +123,7 @@ export async function someMissing(
   return found
 }
 
-/** The same, all of them, in pages that may be empty. */
+/** Yields all missing blobs, in pages that may be empty. */
 export async function* allMissing(reader: Reader, did: Did, after = ''): AsyncGenerator<ReferenceRow[]> {
   for (let cursor: string | null = after; cursor !== null;) {
     const { missing, next } = await listMissing(reader, { did, cursor, limit: MAX_SEEN })
@@ -130,8 +134,8 @@ export async function* allMissing(reader: Reader, did: Did, after = ''): AsyncGe
 }
 
 /**
- * A page of CIDs that the account's records refer to, ascending, after `cursor`, each with whether the account has the
- * blob.
+ * A page of CIDs that the account's records refer to, ascending, after `cursor`, and whether the account has the blob
+ * of each.
  */
 export async function listReferenced(
   reader: Reader,
@@ -144,7 +148,7 @@ export async function listReferenced(
   return rows.map(({ cid, owned }) => ({ cid, isOwned: owned === 1 }))
 }
 
-/** Rows after which other requests get a turn. */
+/** Rows counted before other requests get a turn. */
 const ROWS_PER_COUNT = 2000
 
 export async function countReferencedCids(reader: Reader, did: Did): Promise<number> {
@@ -154,7 +158,7 @@ export async function countReferencedCids(reader: Reader, did: Did): Promise<num
       SELECT COUNT(DISTINCT cid) AS cids, COUNT(*) AS rows, MAX(cid) AS last
       FROM (SELECT cid FROM blob_reference WHERE did = ${did} AND ${rest} ORDER BY cid LIMIT ${ROWS_PER_COUNT}) AS page`))!
     if (rows < ROWS_PER_COUNT) return count + cids
-    // Of the last one there may be more rows: they are skipped, or it is counted with the next page.
+    // The last CID may have more rows: they are skipped, or the CID is counted with the next page.
     count += Math.max(1, cids - 1)
     rest = cids === 1 ? sql`cid > ${last}` : sql`cid >= ${last}`
     await setImmediate()

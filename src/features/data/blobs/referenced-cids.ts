@@ -1,7 +1,7 @@
-/** The SQL of lists of blobs: the next CID is searched for again and again, however many records refer to each. */
+/** The SQL of lists of blobs: each CID takes one search for the next one, however many records refer to it. */
 import { sql, type Reader, type Sql } from '../../../platform/database/database.ts'
 
-/** Blobs that a statement looks at, however few of them are listed. */
+/** Most CIDs that a statement looks at, however few of them it lists. */
 export const MAX_SEEN = 1000
 
 export interface ListedCids {
@@ -13,8 +13,8 @@ export interface ListedCids {
 }
 
 /**
- * Opens a statement with a table `seen` of the next CIDs, with the `place` of each and, at the end, a row without one.
- * DISTINCT would read the row of each record.
+ * Begins a statement with a table `seen` of the next CIDs and their `place`; the row after the last CID has none.
+ * DISTINCT would read a row for each record.
  */
 export function skipping({ table, isOwn }: { table: Sql; isOwn: Sql }, after: string, count: number): Sql {
   const next = (cid: Sql) => sql`(SELECT MIN(cid) FROM ${table} WHERE ${isOwn} AND cid > ${cid})`
@@ -26,8 +26,8 @@ export function skipping({ table, isOwn }: { table: Sql; isOwn: Sql }, after: st
 
 /**
  * A page of CIDs in a table of references, ascending, among the rows that `isOwn` matches. The table has an index on
- * these rows, `cid` and `rev`. Returns the CID to continue after too, null at the end: a page of few new blobs among
- * many ends early, and may be empty.
+ * these rows, `cid` and `rev`. Also returns the CID to continue after, null at the end. A page ends early, and may be
+ * empty, if few of many blobs are new.
  */
 export async function listCids(
   reader: Reader,

@@ -1,14 +1,16 @@
 /**
- * The SQL of table `blob_removal`: blobs whose last owner went, until they are removed from the storage.
+ * The SQL of table `blob_removal`: blobs that have lost their last owner, until they are removed from the storage.
  *
- * In a storage of one server a row is work that is left to do, and goes with the file. In a shared one it is a
- * tombstone, which passes through three states: waiting, taken by a server that is removing the object, and removed. It
- * goes when another upload brings the blob back, or some time after the removal.
+ * In a storage of one server, a row is a removal that is still to be done; it is deleted after the file. In a shared
+ * storage, it is a tombstone with three states: waiting, taken by a server that is removing the object, and removed. It
+ * is deleted when another upload brings the blob back, or some time after the removal.
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../../platform/database/database.ts'
 
-/** Note blobs without an owner. Resets the age of pending ones; those being removed are not affected. */
+/**
+ * Note that blobs have lost their owner. Restarts the wait of pending removals; removals in progress are not affected.
+ */
 export async function insertRemovals(tx: Tx, cids: readonly string[], now: Millis): Promise<void> {
   for (const piece of inPieces(cids)) {
     await tx.run(sql`
@@ -18,7 +20,7 @@ export async function insertRemovals(tx: Tx, cids: readonly string[], now: Milli
   }
 }
 
-/** Note a blob, unless an account owns it. */
+/** Note that a blob has no owner, unless an account owns it. */
 export async function insertRemovalOfUnowned(tx: Tx, cid: string, now: Millis): Promise<void> {
   const isOwned = (await tx.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} LIMIT 1`)) !== null
   if (!isOwned) await insertRemovals(tx, [cid], now)
@@ -62,17 +64,18 @@ export interface Taking {
   cids: readonly string[]
   taker: string
   now: Millis
-  /** Tombstones that have waited since then may be taken. */
+  /** Tombstones that have waited since this time may be taken. */
   unownedUntil: Millis
-  /** Takers that began by then, and have not finished, have died. */
+  /** A taker that began before this time and has not finished counts as dead. */
   takenUntil: Millis
 }
 
 /**
- * Take the due tombstones of blobs without an owner. Returns their CIDs: the taker removes the objects, and until then
- * no upload relies on them. Tombstones of blobs with an owner are deleted.
+ * Take the due tombstones of blobs without an owner. Returns their CIDs, whose objects the taker then removes; until it
+ * has, no upload relies on them. Deletes the tombstones of blobs that have an owner.
  *
- * A time that is as far ahead as it would have to lie back was written before the clock was set back, and counts too.
+ * A tombstone also counts as due if its time is as far in the future as it should be in the past: it was written before
+ * the clock was set back.
  */
 export async function takeTombstones(
   tx: Tx,

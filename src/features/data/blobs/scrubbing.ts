@@ -2,8 +2,8 @@
  * Verifies blobs: hashes what is stored, and looks for rows without bytes and bytes without rows.
  *
  * In a folder, damaged or missing bytes are replaced by the mirror's copy if that copy is valid. Bytes without an owner
- * are only reported, because they may be the last copy of a blob. What stays wrong is a row of `blob_fault`, until a
- * later pass finds it right: the running check tells of it.
+ * are only reported, because they may be the last copy of a blob. A fault that remains gets a row in `blob_fault`,
+ * until a later pass finds the blob right. The running check reports these rows.
  */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -21,7 +21,10 @@ import { blobBucket, blobStorage } from './open-storage.ts'
 import { isDueForRemoval } from './removal-store.ts'
 import { FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
 
-/** Older unfinished uploads belong to a process that has ended; a younger object may still get its row. */
+/**
+ * An unfinished upload that is older belongs to a process that has ended; an object that is younger may still get its
+ * row.
+ */
 const STALE_UPLOAD_MILLIS = HOUR_MILLIS
 
 export interface ScrubReport {
@@ -39,11 +42,11 @@ interface Pass {
   stopping: AbortSignal
   pace: Pace
   report: ScrubReport
-  /** What earlier passes found. */
+  /** Faults that earlier passes found. */
   known: Map<string, BlobFault>
 }
 
-/** `isHashed` says which blobs are read; of the others only the size is compared. */
+/** `isHashed` says which blobs are read; of the others, only the size is compared. */
 export async function scrub(
   ctx: Context,
   stopping: AbortSignal,
@@ -102,7 +105,7 @@ async function note({ ctx, known }: Pass, cid: string, fault: BlobFault | null):
   }
 }
 
-/** Forget the faults of blobs that no account has any more, and of bytes that have an owner or are gone. */
+/** Forget faults of blobs that no longer have an owner, and of unowned bytes that have got an owner or are gone. */
 async function forgetGone(pass: Pass): Promise<void> {
   const { ctx, known } = pass
   for (const [cid, fault] of known) {
@@ -137,7 +140,7 @@ async function scrubBlob(pass: Pass, blob: StoredBlob): Promise<void> {
     }
   } catch (error) {
     stopping.throwIfAborted()
-    // The bucket, or the disk under one file, has failed: continue with the next file.
+    // The bucket has failed, or the disk at this file: continue with the next blob.
     report.flagged++
     report.errors++
     ctx.log.error('blob not scrubbed', { cid, error })
@@ -163,12 +166,12 @@ async function flagUnowned(pass: Pass, names: readonly string[]): Promise<void> 
   for (const cid of names.filter((name) => !owned.has(name))) {
     if (await blobStorage(ctx).alone(cid, () => isExpected(ctx, cid))) continue
     report.flagged++
-    // A file of any name may be in the folder.
+    // The folder may contain files of any name.
     if (parseCid(cid) !== null) await note(pass, cid, 'unowned')
     ctx.log.error('blob file has no owner', { file: cid })
   }
 }
 
-/** Checks again: an upload may have been between its bytes and its row, or a deletion between its row and its bytes. */
+/** Checks again, because an upload writes the row after the bytes, and a deletion removes the bytes after the row. */
 const isExpected = async (ctx: Context, cid: string): Promise<boolean> =>
   (await hasOwner(ctx.db, cid)) || (await isDueForRemoval(ctx.db, cid)) || (await blobStorage(ctx).sizeOf(cid)) === null

@@ -10,14 +10,17 @@ import { listCids, skipping, type ListedCids } from './referenced-cids.ts'
 export const isHeldBySpace = (): Sql =>
   sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = blob.did AND s.cid = blob.cid)`
 
-/** The same while spaces are on. Otherwise nothing asks their tables. */
+/** The same if spaces are enabled; otherwise false, without a look at their tables. */
 export const isHeldIfOn = ({ spaces }: Config): Sql => (spaces.enabled ? isHeldBySpace() : sql`FALSE`)
 
-/** Matches one that is for readers of spaces alone, unless moderators have it taken down or in quarantine. */
+/**
+ * Matches a row of `blob` to which only records in spaces refer, unless moderators have taken it down or quarantined
+ * it.
+ */
 export const isOfSpacesAlone = (): Sql =>
   sql`(unreferenced_at IS NOT NULL AND takedown_ref IS NULL AND ${isHeldBySpace()})`
 
-/** Matches where a record in a space refers to blobs; `record` is an expression for its path. */
+/** Whether a record in a space refers to blobs; `record` is an expression for its path. */
 export const isReferrer = (did: Did, space: SpaceUri, record: Sql): Sql =>
   sql`EXISTS (SELECT 1 FROM space_blob_reference s WHERE s.did = ${did} AND s.space = ${space} AND s.record = ${record})`
 
@@ -26,7 +29,7 @@ export const countUpTo = (max: number, did: Did, space: SpaceUri, records: reado
   sql`(SELECT COUNT(*) FROM (SELECT 1 AS one FROM space_blob_reference s
     WHERE s.did = ${did} AND s.space = ${space} AND s.record IN ${sqlList(records)} LIMIT ${max}) AS counted)`
 
-/** Bytes of references after which requests that read get a turn: with long names, writing them takes 10 ms. */
+/** Bytes of references written before requests that read get a turn: with long names, these take 10 ms. */
 const BYTES_PER_TURN = 256 * 1024
 
 export async function insertSpaceReferences(
@@ -60,7 +63,7 @@ export async function replaceSpaceReferences(
     await insertSpaceReferences(tx, { did, space, rev }, some)
 }
 
-/** Delete the references of the records, which have `atMost` of them. Returns those deleted. */
+/** Delete the references of the records, which have at most `atMost`. Returns the deleted references. */
 export async function deleteSpaceReferences(
   tx: Tx,
   did: Did,
@@ -73,7 +76,8 @@ export async function deleteSpaceReferences(
   const longest = records.reduce((most, record) => (record.length > most.length ? record : most))
   const rows = Math.ceil(BYTES_PER_TURN / referenceBytes([{ record: longest, cid: '' }], did + space))
   const deleted: ReferenceRow[] = []
-  // Piece by piece in the order of their names: PostgreSQL would make a list of their keys again for each row.
+  // Piece by piece, in the order of their paths: with a list of all keys, PostgreSQL would go through the list for each
+  // row.
   for (let left = ordered; ;) {
     const isOwn = sql`did = ${did} AND space = ${space} AND record IN ${sqlList(left)}`
     const last =
@@ -92,7 +96,7 @@ export async function deleteSpaceReferences(
 }
 
 export interface SpaceReferenceRow extends ReferenceRow {
-  /** Revision of the record that refers. */
+  /** Revision of the record that has the reference. */
   rev: Tid
 }
 
@@ -109,9 +113,9 @@ export async function listSpaceReferences(
     WHERE did = ${did} AND space = ${space} AND record IN ${sqlList(records)}`)
 }
 
-/** Blobs, or spaces, that are looked at in one statement. */
+/** Blobs or spaces that one statement looks at. */
 const PAGE_SEEN = 200
-/** References that are counted in one turn of the event loop: with long names, in 5 ms. */
+/** References counted in one turn of the event loop: with long names, these take 5 ms. */
 const COUNTED_ROWS = 2000
 
 /** How many references records of an account in a space have. `throttled` runs the pieces, here and below. */
@@ -137,7 +141,9 @@ export async function countSpaceReferences(
   }
 }
 
-/** A page of CIDs that records of the account in spaces refer to and whose blob it does not have, ascending. */
+/**
+ * A page of CIDs to which records of the account in spaces refer and whose blobs the account does not have, ascending.
+ */
 export async function listMissingInSpaces(
   reader: Reader,
   did: Did,
@@ -149,7 +155,7 @@ export async function listMissingInSpaces(
       AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = s.did AND b.cid = s.cid) ORDER BY cid LIMIT ${limit}`)
 }
 
-/** How many blobs to which records of an account in a space refer it does not have. */
+/** How many blobs an account lacks to which its records in a space refer. */
 export async function countMissingInSpace(
   reader: Reader,
   did: Did,
@@ -171,7 +177,9 @@ export async function countMissingInSpace(
   }
 }
 
-/** The references of records in spaces where nothing says that the account has a repository. */
+/**
+ * The number of references of records in spaces in which, according to all other rows, the account has no repository.
+ */
 export async function countSpaceReferencesOutside(reader: Reader, did: Did, throttled: Throttle): Promise<number> {
   const next = (after: Sql) =>
     sql`(SELECT MIN(space) FROM space_blob_reference WHERE did = ${did} AND space > ${after})`
@@ -193,7 +201,7 @@ export async function countSpaceReferencesOutside(reader: Reader, did: Did, thro
   }
 }
 
-/** Rows after which requests that read get a turn. */
+/** Rows deleted before requests that read get a turn. */
 const ROWS_PER_TURN = 5000
 
 /** Deletes all references of an account that is deleted with its blobs. */
@@ -203,7 +211,7 @@ export async function deleteAllSpaceReferences(tx: Tx, did: Did): Promise<void> 
   while ((await tx.run(deleteSome)) === ROWS_PER_TURN) await tx.turn()
 }
 
-/** Whether a record of the account refers to the blob: in this space, or in any if it is null. */
+/** Whether a record of the account refers to the blob: in this space, or in any space if `space` is null. */
 export async function isReferredInSpace(
   reader: Reader,
   did: Did,

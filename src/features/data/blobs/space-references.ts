@@ -16,9 +16,9 @@ export interface SpaceBlobChanges {
   now: Millis
   /** Records that the write updates or deletes, as `collection/rkey`. */
   replaced: readonly string[]
-  /** How many references these have at most. */
+  /** The most references that these records can have. */
   replacedReferences: number
-  /** References of records that it creates or updates. */
+  /** References of records that the write creates or updates. */
   added: readonly AddedReference[]
 }
 

@@ -1,5 +1,6 @@
 /**
- * Prepares the storage. Keeps a server from starting with one that is not its own, where every blob would be missing.
+ * Prepares the storage. Keeps a server from starting with the storage of another server, in which every blob would be
+ * missing.
  */
 import { existsSync } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
@@ -14,11 +15,11 @@ import { blobBucket, blobStorage } from './open-storage.ts'
 
 /**
  * Throws `OperatorError` if the storage refuses to work, or if there are rows of blobs but the bucket, or the folder of
- * a server on PostgreSQL, is new. A folder that a mirror will fill, and a bucket that cannot be reached, are no reason.
+ * a server on PostgreSQL, is new. Accepts a folder that a mirror will fill, and a bucket that cannot be reached.
  */
 export async function prepareStorage(ctx: Context): Promise<void> {
   const bucket = blobBucket(ctx)
-  // Before the folder is made: the next start would take it for one that the operator has made.
+  // Check before the folder is created: at the next start, it would look as if the operator had created it.
   if (bucket === null) await refuseNewFolder(ctx)
   await blobStorage(ctx).prepare()
   if (bucket === null || !(await isKnownEmpty(bucket)) || !(await hasBlobs(ctx.db))) return
@@ -30,7 +31,8 @@ export async function prepareStorage(ctx: Context): Promise<void> {
 async function refuseNewFolder(ctx: Context): Promise<void> {
   const folder = blobsFolder(ctx.config.dataDir)
   if (existsSync(folder) || blobMirror(ctx) !== null || !(await hasBlobs(ctx.db))) return
-  // A SQLite database is beside its folder, so the blobs were lost: it is better to serve the rest than nothing.
+  // A SQLite database is in the same directory as its folder, so the blobs are lost: it is better to serve the rest
+  // than nothing.
   if (!isPostgresUrl(ctx.config.databaseUrl))
     return ctx.log.error('the database lists blobs, but their folder is empty', { path: folder })
   throw new OperatorError(

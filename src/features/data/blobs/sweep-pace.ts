@@ -4,7 +4,7 @@ import type { Context } from '../../../platform/context.ts'
 
 /** Rows or file names processed at once; requests wait in the meantime. */
 export const PAGE_ROWS = 100
-/** Bytes that each of them counts as. */
+/** Bytes that each row or name counts as. */
 export const ROW_COST_BYTES = 5120
 /** Bytes that opening a file counts as. */
 export const FILE_COST_BYTES = 256 * 1024

@@ -1,13 +1,13 @@
 /**
- * Bounds what an account sends at a time. Bytes that arrive take room on the disk, and count for the storage of their
- * account only once the upload has ended.
+ * Bounds the bytes of an account's unfinished uploads. These bytes take room on the disk, but count toward the quota of
+ * the account only once the upload has ended.
  */
 import { Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { RoomForCommits } from '../../../platform/files/free-space.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 
-/** Bytes of all unfinished uploads of an account, in blobs of the largest size. */
+/** Most bytes of all unfinished uploads of an account, in multiples of the largest blob. */
 const MAX_BLOBS = 20
 const RETRY_AFTER_SECS = 10
 
@@ -25,8 +25,8 @@ export class UnfinishedUpload implements Disposable {
   ) {}
 
   /**
-   * Passes on what arrives. Refuses with `ServiceUnavailable` if the account is sending too much at a time, or the disk
-   * has only its reserve left.
+   * Passes on the chunks that arrive. Refuses with `ServiceUnavailable` if the account is sending too much at a time,
+   * or the disk has only its reserve left.
    */
   async *counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const most = MAX_BLOBS * this.ctx.config.blobs.maxBlobSize

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 
-/** Bytes that may be in the system's cache before they are flushed to the disk. */
+/** Most bytes in the system's cache before they are flushed to the disk. */
 const FLUSH_BYTES = 4 * 1024 ** 2
 
 /**
