@@ -1,7 +1,7 @@
 /**
  * Restores an account here from an archive: its blobs, its repository and its preferences, in this order, so that
- * nothing that people see changes before every file has been read. It may be cut off anywhere and repeated: blobs that
- * the account has are skipped, and the repository is replaced in one transaction.
+ * nothing that people see changes before every file has been read. A restore may break off anywhere and be repeated:
+ * blobs that the account already has are skipped, and the repository is replaced in one transaction.
  */
 import { Places } from '../../../base/places.ts'
 import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
@@ -24,13 +24,13 @@ import { storePreferences } from '../preferences/preferences.ts'
 import { importRepo } from '../sync/sync.ts'
 import { AccountArchive, requireArchiveOf, type ArchivedBlob } from './archive-reading.ts'
 
-/** Archives that may arrive at the same time, in total, per network and per account, and that may wait for that. */
+/** Archives that may arrive at the same time, in total, per network and per account, and that may wait for a place. */
 const arrivingBounds = { size: 8, ofNetwork: 2, maxWaiting: 16, waitMillis: 10_000 }
 const OF_ACCOUNT = 1
 /** Received archives that may be processed at the same time, and that may wait for it. */
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
-/** What an archive has beside the repository and the blobs: tables, lists, names, its directory. */
+/** Most bytes of an archive in addition to the repository and the blobs: tables, lists, names, its directory. */
 const FURTHER_BYTES = 1024 ** 3
 /** The largest body that the server takes at all. */
 const MAX_ARCHIVE_BYTES = 16 * 1024 ** 3
@@ -79,7 +79,7 @@ async function receive(ctx: Context, did: Did, upload: Upload, spool: Spool): Pr
   const { repos, dataDir } = ctx.config
   const { blobBytes } = await quotaOf(ctx, ctx.db, did)
   const most = Math.min(MAX_ARCHIVE_BYTES, repos.maxImportSize + (blobBytes || MAX_ARCHIVE_BYTES) + FURTHER_BYTES)
-  // What is in the archive is stored beside it.
+  // Twice its size, because its content is stored in addition to the archive itself.
   await requireRoom(dataDir, 2 * (upload.announcedBytes ?? 0))
   for await (const chunk of whileRoom(steady(upload.stream(most), uploadPace), dataDir)) spool.append(chunk)
 }
@@ -95,7 +95,7 @@ async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Rest
   const { repos, blobs, dataDir } = exchange.ctx.config
   const archive = await AccountArchive.open(spool, { repoBytes: repos.maxImportSize, blobBytes: blobs.maxBlobSize })
   requireArchiveOf(archive, did)
-  // Packed, they may take a thousandth of that.
+  // Compressed, the blobs may have a thousandth of their size, so check for it again.
   await requireRoom(dataDir, archive.blobBytes)
   const given = await archive.preferences()
   const outcome = putPreferences([], given, { personalDetails: true })
@@ -118,7 +118,7 @@ async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Rest
 /** Returns false if the account has the blob already, taken down or not. */
 async function restoreBlob({ ctx, revalidate }: Exchange, did: Did, blob: ArchivedBlob): Promise<boolean> {
   const { name, cid, mediaType } = blob
-  // It stays until the repository refers to it.
+  // Renew its grace, so that it stays until the repository refers to it.
   if (await knownBlobs.renew(ctx.db, did, cid, ctx.clock.now())) return false
   const isRight = await knownBlobs.take(
     ctx,
@@ -133,7 +133,7 @@ async function restoreBlob({ ctx, revalidate }: Exchange, did: Did, blob: Archiv
   return true
 }
 
-/** Preferences that the account has already are replaced, unless the archive has none. */
+/** Replaces the account's preferences, unless the archive has none. */
 async function restorePreferences(
   { ctx, revalidate }: Exchange,
   did: Did,

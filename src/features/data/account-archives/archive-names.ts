@@ -6,7 +6,7 @@ export const ARCHIVE_VERSION = 1
 
 const BLOB_FOLDER = 'blobs/'
 
-/** By media type, what people's programs recognise files by. */
+/** Extensions of file names by media type, by which people's programs recognise files. */
 const extensions: Readonly<Record<string, string>> = {
   'image/jpeg': '.jpg',
   'image/png': '.png',
@@ -40,7 +40,7 @@ export const archiveNames = {
   blob: (cid: string, mimeType: string) => `${BLOB_FOLDER}${cid}${extensions[mimeType] ?? ''}`,
 } as const
 
-/** Returns the CID in the name of a blob's file; null if the name is another one. */
+/** Returns the CID in the name of a blob's file; null if it is not the name of a blob's file. */
 export function blobNamed(name: string): string | null {
   if (!name.startsWith(BLOB_FOLDER)) return null
   const [cid = '', extension, ...others] = name.slice(BLOB_FOLDER.length).split('.')

@@ -1,6 +1,6 @@
 /**
- * Makes an archive out of what was collected, one blob after another. A blob that was deleted meanwhile is listed as
- * missing.
+ * Makes an archive of the collected files and the blobs, one blob after another. A blob that was deleted meanwhile is
+ * listed as missing.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
@@ -85,8 +85,8 @@ export async function requireRoomToReceive(ctx: Context, { blobs }: Contents): P
 }
 
 /**
- * Returns the bytes of a blob, all of which are right; null if the blob is missing or damaged. A bucket shows damage
- * only with the last bytes, so what comes from there is received before any of it is sent.
+ * Returns the bytes of a blob, all of which are right; null if the blob is missing or damaged. Damage to an object in a
+ * bucket shows only at its last bytes, so a blob from a bucket is received as a whole before any of it is sent.
  */
 async function bytesOf(ctx: Context, blob: StoredBlob, gone: AbortSignal): Promise<AsyncIterable<Uint8Array> | null> {
   const storage = blobBytes.storage(ctx)
@@ -108,7 +108,7 @@ async function received(
     for await (const chunk of stream) spool.append(chunk)
   } catch (error) {
     spool.close()
-    // It is the disk that cannot hold the blob, which is not missing.
+    // The blob is not missing: this server's disk has no room for it.
     if (error instanceof NoRoomForArchive || storageFaultOf(error) !== null) throw error
     ctx.log.error('blob file is missing or damaged', { cid, error })
     return null

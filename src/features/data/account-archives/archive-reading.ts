@@ -18,7 +18,7 @@ const MAX_NAME_CHARS = 256
 /** Entries of the directory that are read in one turn of the event loop, and bytes of it that are read at once. */
 const PAGE_ENTRIES = 100
 const READ_BYTES = 64 * 1024
-/** Compression methods of ZIP: stored, and deflated, in which archives are when a person has packed them again. */
+/** Compression methods of ZIP: stored, and deflated, for archives that a person has packed again. */
 const readableMethods = [0, 8]
 
 /** Bytes after the directory, in the form of ZIP and in that of ZIP64. */
@@ -66,8 +66,9 @@ export class AccountArchive {
   ) {}
 
   /**
-   * Refuses with `InvalidRequest` what is no archive of an account, or has a file twice, too large, encrypted, or with
-   * a name that leads out of its folder, or lacks one that its manifest lists.
+   * Refuses with `InvalidRequest` a file that is not an archive of an account, an archive with a file that is there
+   * twice, too large, encrypted, or named so that it leads out of its folder, and an archive that lacks a file of its
+   * manifest.
    */
   static async open(source: ArchiveBytes, bounds: ArchiveBounds): Promise<AccountArchive> {
     const zip = await opened(source)
@@ -103,7 +104,7 @@ export class AccountArchive {
     }
   }
 
-  /** Yields the content, and throws before the end if it has another digest than the manifest says. */
+  /** Yields the content. Throws before the end if its digest differs from that in the manifest. */
   async *#verified(entry: Entry): AsyncGenerator<Uint8Array> {
     const hasher = new Bun.CryptoHasher('sha256')
     for await (const chunk of contentOf(this.zip, entry)) {
@@ -166,7 +167,7 @@ async function* readable(zip: ZipFile): AsyncGenerator<Entry> {
   }
 }
 
-/** Returns the files that have one name in every archive, once all files are within bounds. */
+/** Checks that all files are within bounds. Returns the files with fixed names, and the total size of the blobs. */
 async function entriesOf(
   zip: ZipFile,
   { repoBytes, blobBytes }: ArchiveBounds,
@@ -186,7 +187,7 @@ async function entriesOf(
     const most = cid === null ? largest[fileName] : blobBytes
     const name = cid ?? fileName
     if (fileName.length > MAX_NAME_CHARS) throw fault('a file has a name that is too long')
-    // Nothing is read of other files, of which there may be any.
+    // An archive may contain any other files. They are never read.
     if (most === undefined) continue
     if (names.has(name)) throw fault(`it contains ${fileName} twice`)
     names.add(name)
@@ -196,13 +197,14 @@ async function entriesOf(
     if (cid === null) entries.set(fileName, entry)
     else total += uncompressedSize
   }
-  // Its type is wrong: it is where the directory ends. With something in between, other programs may see other files.
+  // `readEntryCursor`, whose type is wrong, is where the directory ends. With anything between that and the end record,
+  // other programs might see other files.
   const endBytes = zip.fileSize - Number(zip.readEntryCursor) - Buffer.byteLength(zip.comment)
   if (!endSizes.includes(endBytes)) throw fault('its central directory is not at its end')
   return { entries, blobBytes: total }
 }
 
-/** Yields the content of a file. Throws if it has another size than the directory says. */
+/** Yields the content of a file. Throws if its size differs from that in the directory. */
 async function* contentOf(zip: ZipFile, entry: Entry): AsyncGenerator<Uint8Array> {
   const stream = await checked(zip.openReadStreamPromise(entry), entry.fileName)
   const chunks = stream[Symbol.asyncIterator]()
@@ -236,7 +238,7 @@ function manifestOf(value: unknown): Manifest {
   return { did: parsedDid, digests }
 }
 
-/** Throws `Forbidden` if the archive is that of another account. */
+/** Throws `Forbidden` if the archive belongs to another account. */
 export function requireArchiveOf(archive: AccountArchive, did: Did): void {
   if (archive.did !== did) throw forbidden(`The archive belongs to ${archive.did}`)
 }

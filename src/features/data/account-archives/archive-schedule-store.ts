@@ -13,7 +13,7 @@ export interface ArchiveSchedule {
   dueAt: Millis
 }
 
-/** Null if the account gets none. */
+/** Returns null if the account gets no archives regularly. */
 export const findSchedule = (reader: Reader, did: Did): Promise<ArchiveSchedule | null> =>
   reader.get(sql`SELECT did, every, due_at AS "dueAt" FROM archive_schedule WHERE did = ${did}`)
 
@@ -26,8 +26,8 @@ export const deleteSchedule = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM archive_schedule WHERE did = ${did}`)
 
 /**
- * A page of what is due, the oldest first, after `after`. What is due in more than its period was written before the
- * clock was set back.
+ * A page of the schedules that are due, the oldest first, after `after`. A schedule that is further ahead than its
+ * period was written before the clock was set back, and is due, too.
  */
 export const dueSchedules = (
   reader: Reader,

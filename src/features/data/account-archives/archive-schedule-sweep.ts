@@ -39,7 +39,7 @@ export const archiveScheduleSweep: Sweep = {
             })
             return false
           })
-          // Its archives were deleted before this one had its name.
+          // The account was deleted with its archives before this one got its name.
           if (isDeleted) await deleteKeptArchives(ctx, schedule.did)
           report.made++
         } catch (error) {

@@ -1,9 +1,9 @@
 /**
  * Sends an account as one ZIP archive.
  *
- * What the database says is read first, from one snapshot, into a temporary file. Then the archive is made at the speed
- * of the client, one blob after another, so memory use depends neither on the account nor on the client. A blob that
- * was deleted meanwhile is listed as missing. Archives have places, because each takes a file as large as the
+ * The content of the database is read first, from one snapshot, into a temporary file. Then the archive is made at the
+ * speed of the client, one blob after another, so memory use depends neither on the account nor on the client. A blob
+ * that was deleted meanwhile is listed as missing. Archives have places, because each takes a file as large as the
  * repository.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -19,7 +19,9 @@ import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.t
 import { closeContents, collect, NoRoomForArchive, type Contents } from './archive-contents.ts'
 import { archivePieces, requireRoomToReceive } from './archive-pieces.ts'
 
-/** Collecting an account reads all of it. More at a time would not be faster, and take more of the disk. */
+/**
+ * Collecting an account reads all of it. More archives at a time would not be faster, and would take more of the disk.
+ */
 const archiveBounds: StreamBounds = {
   size: 4,
   ofNetwork: 2,
@@ -30,7 +32,7 @@ const archiveBounds: StreamBounds = {
 }
 /** A client that takes nothing for this long is disconnected. */
 const STALL_MILLIS = 10 * MINUTE_MILLIS
-/** How long a caller who was revalidated counts as valid. A slow client may take days. */
+/** How long a caller who was revalidated counts as valid. A slow client may download for days. */
 const VALID_MILLIS = 1000
 
 const archiving = perContext(({ config }) => new StreamPlaces(config, archiveBounds))
@@ -48,8 +50,8 @@ export function measureArchives(ctx: Context): void {
 
 /**
  * Returns the archive of an account as a download. Throws `AccountNotFound` if there is no such account, `NoPlace` if
- * too many archives are being made, and `ServiceUnavailable` if the disk has no room for it. `actor` is the operator,
- * if one has it made.
+ * too many archives are being made, and `ServiceUnavailable` if the disk has no room for it. `actor` is the operator
+ * who asks for it, if one does.
  */
 export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: string): Promise<Response> {
   const { ctx, request } = exchange
@@ -68,7 +70,7 @@ export async function archiveOfAccount(exchange: Exchange, did: Did, actor?: str
   }
   try {
     await requireRoomToReceive(ctx, contents)
-    // The caller may have been ended while it waited for a place, or while the account was read.
+    // The caller's access may have ended during the wait for a place, or while the account was read.
     if (request.method !== 'HEAD')
       await ctx.db.transaction(async (tx) => {
         await exchange.revalidate(tx)
@@ -96,8 +98,8 @@ const inWords = (error: unknown): unknown =>
   error instanceof NoRoomForArchive ? serviceUnavailable('The server has no room to make this archive') : error
 
 /**
- * The archive as a stream, which gives everything back when it ends, or when its client is gone or too slow. It ends
- * with the session that asked for it.
+ * The archive as a stream, which releases its place and its files when it ends, or when its client is gone or too slow.
+ * It also ends if the session that asked for it does.
  */
 function outgoing(
   exchange: Exchange,
@@ -119,7 +121,7 @@ function outgoing(
   const end = async () => {
     clearTimeout(stall)
     gone.abort()
-    // A piece that is on its way comes first.
+    // Waits for a piece that is being made.
     await pieces.return(undefined)
     closeContents(contents)
     place.leave()

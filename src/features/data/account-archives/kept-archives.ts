@@ -1,6 +1,6 @@
 /**
- * Archives that are made regularly, for holders who want that, in the folder `archives.folder`: a subfolder for each
- * account, with the newest ones. A file has its name once all of it is durable.
+ * Archives that are made regularly, for holders who want that. Each account has a subfolder of `archives.folder` with
+ * the newest ones. A file gets its name once all of it is durable.
  */
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,20 +23,20 @@ export interface KeptArchive {
   size: number
 }
 
-/** What is made for an account. Null if this server makes no archives regularly. */
+/** Which archives are made for an account, and which exist. Null if this server makes no archives regularly. */
 export interface KeptArchives {
   every: Frequency | null
   /** The newest first. */
   archives: KeptArchive[]
 }
 
-/** No two DIDs have the same folder, also those of a did:web with a path. */
+/** No two DIDs have the same folder, not even two of did:web with a path. */
 const folderOf = (folder: string, did: Did): string =>
   join(folder, did.replaceAll('%', '%25').replaceAll('_', '%5F').replaceAll(':', '_'))
 
 /**
- * Make an archive, and delete those that are too many. Returns its size in bytes. Throws `NoRoomForArchive` rather than
- * use the reserve of the disk.
+ * Make an archive, and delete the oldest if there are too many. Returns its size in bytes. Throws `NoRoomForArchive`
+ * rather than use the reserve of the disk.
  */
 export async function keepArchive(ctx: Context, folder: string, did: Did, stopping: AbortSignal): Promise<number> {
   const { archives } = ctx.config
@@ -45,7 +45,7 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   const newest = `${wireTime(made).slice(0, 19).replaceAll(':', '')}Z.zip`
   const path = join(own, newest)
   const pause = async () => stopping.throwIfAborted()
-  // The files of the archive wait in the data folder.
+  // The files of the archive are collected in the data folder first.
   await requireRoom(ctx.config.dataDir, 0)
   const contents = await ctx.db.snapshot((reader) => collect(ctx, reader, did, pause))
   let file: FileHandle | null = null
@@ -53,7 +53,7 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   let unchecked = 0
   try {
     await mkdir(own, { recursive: true, mode: 0o700 })
-    // Of a process that was killed meanwhile.
+    // Delete the unfinished archive of a process that was killed.
     for (const name of await readdir(own)) if (name.endsWith(PART)) await rm(join(own, name), { force: true })
     await requireRoom(own, bytesOf(contents))
     file = await open(path + PART, 'w', 0o600)
@@ -72,7 +72,7 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
     closeContents(contents)
     await rm(path + PART, { force: true })
   }
-  // One that is named later was made while the clock was ahead, and counts as older than all others.
+  // An archive with a later name was made while the clock was ahead, and counts as older than all others.
   const others = (await namesIn(own))
     .filter((name) => name !== newest)
     .toSorted((one, other) => Number(one > newest) - Number(other > newest))
@@ -80,7 +80,7 @@ export async function keepArchive(ctx: Context, folder: string, did: Did, stoppi
   return size
 }
 
-/** What the files and blobs of an archive have, which are not packed. */
+/** Bytes of the files and blobs of an archive, which are stored without compression. */
 function bytesOf({ files, blobs }: Contents): number {
   let bytes = files.list.reduce((sum, { size }) => sum + size, 0)
   for (const batch of blobs.batches()) for (const { size, isTakenDown } of batch) bytes += isTakenDown ? 0 : size
@@ -117,7 +117,7 @@ export async function keptArchive(exchange: Exchange, did: Did, name: string): P
   })
 }
 
-/** Have archives made from now on, or no longer if `every` is null. Those that were made stay. */
+/** Have archives made from now on, or no longer if `every` is null. Existing archives stay. */
 export async function scheduleArchives(exchange: Exchange, did: Did, every: Frequency | null): Promise<void> {
   const { ctx } = exchange
   await ctx.db.transaction(async (tx) => {

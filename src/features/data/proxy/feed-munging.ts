@@ -19,11 +19,11 @@ export type Munge<N extends keyof LexMethods> = (
 ) => Output<N> | null | Promise<Output<N> | null>
 
 /**
- * Most profiles and most items that a request gets, by the lexicons. Longer lists are left as they are: each entry
- * would get a profile, which may be many times as long.
+ * Most profiles and items that a response can have, by the lexicons. Longer lists are left as they are: each entry
+ * would get a profile, which may be many times as long as the entry.
  */
 const MAX_PROFILES = 25
-/** The post that an author has pinned comes first, beside as many as were asked for. */
+/** One more than can be asked for, because the post that an author has pinned comes first in addition. */
 const MAX_ITEMS = 100 + 1
 
 export const mungeProfile: Munge<'app.bsky.actor.getProfile'> = (viewer, output, { profile }) =>

@@ -50,9 +50,9 @@ const PROFILE_PATH = 'app.bsky.actor.profile/self'
 
 /** At most this many records after the revision are considered, oldest first. */
 const MAX_RECORDS = 10
-/** Larger records are not shown before the service shows them: each of these requests decodes them. */
+/** Larger records are not added to responses, because each such request would decode them. */
 const MAX_RECORD_BYTES = 64 * 1024
-/** Nor are those after this many bytes: ten of the largest take up to 100 ms. */
+/** Most bytes of all added records: decoding ten of the largest would take up to 100 ms. */
 const MAX_TOTAL_BYTES = 2 * MAX_RECORD_BYTES
 
 /** Returns the changes after `rev`, or null if `recordsSince` finds none. */

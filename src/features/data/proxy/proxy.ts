@@ -32,27 +32,27 @@ const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
 const HEADERS_TIMEOUT_MILLIS = 10_000
 const BODY_TIMEOUT_MILLIS = 30_000
 const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
-/** Of a response that is parsed here, from a service that the caller chose. */
+/** Longest response that is parsed here, from a service that the caller chose. */
 const MAX_ASKED_BYTES = 512 * 1024
 
 export interface Forwarding {
   service: ServiceName
   /** The caller, for whose account the token is issued; null sends no token. */
   caller: AccessCaller | null
-  /** Of the account, if `callerSigner` has read it. */
+  /** The signer of the account, if `callerSigner` has read it. */
   signer?: FoundSigner | null
   /** Method and audience of the token, if they are not the method of the request and the DID of the service. */
   lxm?: string
   aud?: Did
   /** Also forward for an account that was taken down. */
   appeals?: boolean
-  /** Path and query to GET, in place of those of the request. */
+  /** Path and query to GET, in place of the path and query of the request. */
   path?: string
-  /** Body to send as JSON, in place of that of the request. */
+  /** Body to send as JSON, in place of the body of the request. */
   json?: unknown
   /** The body of the request, if it was read already; null to send it as it arrives. */
   text?: string | null
-  /** `Accept-Encoding` to send, in place of that of the request. */
+  /** `Accept-Encoding` to send, in place of the header of the request. */
   acceptEncoding?: string
   /** Messages for a service that cannot be found. */
   faults?: LocationFaults
@@ -97,7 +97,7 @@ export async function askJson(
  */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
-  // First of all, because it revalidates the caller.
+  // Comes first, because it revalidates the caller.
   const token = await tokenOf(call, forwarding)
   const headers = outgoingHeaders(call, forwarding, token)
   const located = await locate(ctx, forwarding.service)
@@ -184,8 +184,8 @@ async function tokenOf(
     appeals,
     revalidation: revalidationOf(ctx, caller),
     signer,
-    // Not for a token with another audience: the service passes it on, and its response may not show that the audience
-    // refused it.
+    // Do not keep a token with another audience: the service passes it on, and its response may not show that the
+    // audience refused it.
     mayKeep: isQuery && aud === service.did && isConfigured(ctx.config, service),
   })
 }

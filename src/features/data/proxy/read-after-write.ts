@@ -38,10 +38,11 @@ const LAG_HEADER = 'Atproto-Upstream-Lag'
 
 /**
  * Longer responses are passed on unchanged: parsing, checking and writing one MiB takes up to 50 ms. Large threads and
- * timelines have that. Of a service that the caller chose, which may send whatever takes longest, less is read.
+ * timelines are that long. A service that the caller chose may send whatever takes longest, so less of its responses is
+ * read.
  */
 const maxMungedBytes = { configured: 2 * 1024 ** 2, chosen: 512 * 1024 }
-/** Of what the service says about a record that a new post quotes. There may be as many as new posts. */
+/** Longest response about a record that a new post quotes. There may be one for each new post. */
 const MAX_QUOTED_BYTES = 64 * 1024
 
 /** Headers that remain correct when the response body is changed. */

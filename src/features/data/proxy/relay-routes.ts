@@ -62,7 +62,7 @@ export const relayRoutes = [
         await charge(call, 'foreignReport')
         return takeReport(call, { did: caller.iss, credential: 'service' }, input)
       }
-      // Data in a space is not reported to a service whose labels are public.
+      // Data in a space must not be reported to a service whose labels are public.
       if ('uri' in input.subject) refuseSpaces([String(input.subject.uri)])
       const { config } = call.ctx
       if (isOwnDid(config, caller.service.did)) return takeReport(call, caller, input)
@@ -72,7 +72,8 @@ export const relayRoutes = [
   }),
 
   query('app.bsky.feed.getFeed', {
-    // It asks the AppView for the generator first.
+    // The guard revalidates the caller, because the handler asks the AppView for the generator before it forwards the
+    // request.
     auth: rpc({ also: SKELETON_METHOD, handlerRevalidates: false }),
     async handler(call) {
       const { caller } = call

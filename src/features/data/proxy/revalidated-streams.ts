@@ -1,8 +1,8 @@
 /**
- * Ends what is forwarded for a caller who has signed out or was taken down, or for an agent or a delegate that may no
- * longer act. A forwarded request may take most of a minute. Agents and delegates are revalidated for every piece that
- * passes, so that nothing passes after they were ended; a session once a second, so that most requests cost no look-up
- * at all.
+ * Ends a forwarded request whose caller has signed out or was taken down, or is an agent or a delegate that may no
+ * longer act. A forwarded request may take most of a minute. Agents and delegates are revalidated for every piece of
+ * the body, so that nothing passes after their access has ended. Sessions are revalidated once a second, so that most
+ * requests cost no look-up at all.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { discardBody } from '../../../platform/network/outbound.ts'

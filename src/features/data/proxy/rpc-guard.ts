@@ -89,7 +89,10 @@ export function requireRpc(caller: AccessCaller, lxm: string, service: ServiceNa
   requirePermission(caller, (permissions) => permissions.assertRpc({ lxm, aud: serviceText(service) }))
 }
 
-/** The account's preferences, which this server keeps. Another service may be lenient about the case of names. */
+/**
+ * The account's preferences, which this server keeps. Matches any spelling, because another service may ignore the case
+ * of names.
+ */
 const preferencesMethod = /^app\.bsky\.actor\.getpreferences$/i
 
 /**

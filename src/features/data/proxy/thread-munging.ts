@@ -24,8 +24,8 @@ export const mungeThread: Munge<GetPostThread> = async (viewer, output, { posts 
 
 /**
  * Returns the thread with each new reply under its parent, at any depth, the newest first. A reply that is present
- * already is not repeated. One that has several places, which no thread of an AppView has, gets the first of them: a
- * response is not made many times as long.
+ * already is not repeated. If the parent occurs several times, which never happens in a thread of an AppView, the reply
+ * goes under the first one only: otherwise, the response could become many times as long.
  */
 async function withReplies(viewer: Viewer, thread: ThreadPost, posts: readonly LocalPost[]): Promise<ThreadPost> {
   const root = replyOf(thread.post.record)?.root.uri ?? thread.post.uri
@@ -50,7 +50,7 @@ function collectUris({ post, replies = [] }: ThreadPost, found: Set<string>): vo
   for (const reply of replies) if (isThreadPost(reply)) collectUris(reply, found)
 }
 
-/** Takes from `unplaced`, by the URIs of their parents, what belongs under this node. */
+/** Moves replies from `unplaced`, a map by the URI of their parent, to their places under this node. */
 function placed(node: ThreadPost, unplaced: Map<string, ThreadPost[]>): ThreadPost {
   if (unplaced.size === 0) return node
   const own = unplaced.get(node.post.uri) ?? []

@@ -23,7 +23,7 @@ const passedOnError = ['atproto-repo-rev', 'atproto-content-labelers', 'retry-af
 
 /** Longest error body that is read. */
 const MAX_ERROR_BYTES = 64 * 1024
-/** A longer name is none. Names are kept, and shown to operators (`failure-memory.ts`). */
+/** A longer error name is ignored, because names are kept, and shown to operators (`failure-memory.ts`). */
 const MAX_NAME_CHARS = 128
 
 /** Names and messages for error responses that lack them, by status. */
@@ -57,7 +57,7 @@ export async function refuseFailed(request: Request, response: Response): Promis
   if (response.status >= 400) throw await upstreamRefusal(request, response)
 }
 
-/** A success of the other service, whose body may have been read already. */
+/** The response to a success of the other service, whose body may have been read already. */
 export const passedOn = ({ status, headers }: Response, body: Outline['body']): Outline =>
   new Outline(status, { ...picked(headers, passedOnSuccess), ...runsNothing }, body)
 

@@ -20,7 +20,7 @@ interface ConfiguredService {
   text: string
   label: ServiceLabel
   url: string
-  /** Prefixes of the methods that go to this service if the request names none. */
+  /** Prefixes of the methods that go to this service if the request names no service. */
   prefixes: readonly string[]
 }
 

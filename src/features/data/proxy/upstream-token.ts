@@ -37,7 +37,7 @@ export interface TokenSubject {
   appeals?: boolean
   /** Revalidates the caller. */
   revalidation: Revalidation | null
-  /** If it was read for this request, with `revalidation`. */
+  /** The signer of the account, if it was read for this request with `revalidation`. */
   signer?: FoundSigner | null
   /** Whether the token may be reused: for services that the operator configured. */
   mayKeep: boolean

@@ -9,14 +9,19 @@ import { formatSpaceScope, type SpaceParts, type SpacePermissions } from '../../
 import { access } from '../../access/auth/auth.ts'
 import type { AccessCaller } from '../../access/callers/callers.ts'
 
-/** Guards of what an account does in spaces. The handler asks for the permission, once it knows which. */
+/**
+ * Guards of methods for an account's own data in spaces. The handler checks the permission, once it knows which one is
+ * needed.
+ */
 export const spaceReader = access({ grants: 'any', refusesTakendown: true })
 /** The transaction of the write revalidates the caller. */
 export const spaceWriter = access({ grants: 'any', handlerRevalidates: true })
 
 const all: SpacePermissions = { mayRead: () => true, mayWrite: () => true }
 
-/** What the caller may do in spaces. Throws `Forbidden` if its kind of credential never may anything. */
+/**
+ * Returns what the caller may do in spaces. Throws `Forbidden` if this kind of credential can never do anything there.
+ */
 export function spacePermissions({ config }: Context, caller: AccessCaller): SpacePermissions {
   if (caller.credential === 'oauth') return caller.permissions.spaces
   if (caller.credential === 'full' && config.development) return all
@@ -34,12 +39,12 @@ export const scopeMissing = (scope: Parameters<typeof formatSpaceScope>[0]): Ref
   new Refusal(403, 'ScopeMissingError', `Missing required scope "${formatSpaceScope(scope)}"`)
 
 /**
- * Refuses with `RepoNotFound` what is not the caller's own repository: a grant is no credential of a space, also not
- * for accounts of the same server.
+ * Refuses any repository but the caller's own with `RepoNotFound`: a grant is not a credential of a space, not even for
+ * accounts of the same server.
  */
 export function requireOwnRepo(caller: AccessCaller, repo: Did): void {
   if (repo !== caller.did) throw repoNotFound()
 }
 
-/** The same whatever there is not: the account, its repository, or access to it. */
+/** The same refusal whether the account, its repository or access to it is missing. */
 export const repoNotFound = () => new Refusal(400, 'RepoNotFound', 'Could not find the repository')

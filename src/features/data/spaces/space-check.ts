@@ -1,6 +1,5 @@
 /**
- * The check of repositories in spaces: what rows, set hash, numbers, latest changes and references to blobs say of each
- * other.
+ * The check of repositories in spaces: whether rows, set hash, counts, latest changes and references to blobs agree.
  */
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Throttle } from '../../../base/pace.ts'
@@ -22,16 +21,16 @@ import {
 } from './space-store.ts'
 
 const PAGE_SPACES = 100
-/** Adding a record to the set hash takes 50 µs. */
+/** Records read at once. Adding one to the set hash takes 50 µs. */
 const PAGE_RECORDS = 50
 const PAGE_OPS = 200
-/** Most faults of an account that are told. */
+/** Most faults of an account that are reported. */
 const MAX_FAULTS = 20
 
 /**
- * Returns what is wrong with the repositories of an account in spaces, in words that name no space: operators are
- * mailed them. `reader` must be of a snapshot; `throttled` runs the pieces. Begins after the space `after`, and returns
- * the one to continue after if `isDue` before the end.
+ * Returns what is wrong with the repositories of an account in spaces, in words that name no space, because they are
+ * mailed to operators. `reader` must be of a snapshot; `throttled` runs each piece. Begins after the space `after`. If
+ * `isDue` returns true before the end, returns the space to continue after.
  */
 export async function spaceFaults(
   reader: Reader,
@@ -114,15 +113,15 @@ export async function* faultsOfSpace(
 
 /** The latest changes of a repository. */
 export interface ChangeLog {
-  /** What each path has after them; null if its record was deleted. */
+  /** The last change of each path; `cid` is null if it deleted the record. */
   last: ReadonlyMap<string, { rev: Tid; cid: string | null }>
-  /** Of later revisions all changes are there; null if there are none. */
+  /** The log has all changes of revisions after this one; null if it has no changes. */
   completeAfter: Tid | '' | null
   newest: Tid | null
   faults: readonly string[]
 }
 
-/** Reads the latest changes. Each must follow the one before it, without a gap. */
+/** Reads the latest changes, and checks that each follows the one before it, without a gap. */
 export async function changesOfSpace(reader: Reader, id: number, throttled: Throttle): Promise<ChangeLog> {
   const last = new Map<string, { rev: Tid; cid: string | null }>()
   const faults: string[] = []
@@ -143,7 +142,10 @@ export async function changesOfSpace(reader: Reader, id: number, throttled: Thro
   return { last, completeAfter, newest: first === null ? null : before.rev, faults: faults.slice(0, MAX_FAULTS) }
 }
 
-/** The oldest revisions are forgotten, each as a whole. */
+/**
+ * Returns what is wrong between two changes, in words; null if nothing is. Only the oldest revisions may be missing,
+ * each as a whole.
+ */
 function gapBefore(op: SpaceOp, before: Pick<SpaceOp, 'rev' | 'idx'>, last: ChangeLog['last']): string | null {
   const isNewRev = op.rev !== before.rev
   const isFirst = before.idx < 0
@@ -156,7 +158,7 @@ function gapBefore(op: SpaceOp, before: Pick<SpaceOp, 'rev' | 'idx'>, last: Chan
     : null
 }
 
-/** Whether a record is what the latest changes say. */
+/** Returns how a record differs from its latest change, in words; null if it does not. */
 export function changeFault(
   { last, completeAfter }: ChangeLog,
   { path, cid, rev }: Pick<SpaceRecord, 'path' | 'cid'> & { rev: Tid },
@@ -188,7 +190,7 @@ async function referenceFaults(
   return { faults, stored: rows.length }
 }
 
-/** The blobs that a record refers to. A block that cannot be read refers to none, and is a fault already. */
+/** The blobs that a record refers to. A block that cannot be read refers to none, and is reported as a fault anyway. */
 export function blobsOfRecord(value: Uint8Array): readonly string[] {
   try {
     return blobCids(decode(value))
@@ -198,7 +200,7 @@ export function blobsOfRecord(value: Uint8Array): readonly string[] {
   }
 }
 
-/** Whether the references of an account to blobs are those that its records in spaces have. */
+/** Whether the stored references of an account to blobs are those in its records in spaces. */
 export async function areReferencesRight(reader: Reader, did: Did, throttled: Throttle): Promise<boolean> {
   for (let last = ''; ;) {
     const places = await throttled(() => listSpacePlaces(reader, did, last, PAGE_SPACES))

@@ -9,7 +9,7 @@ import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { signedCommit } from './space-reading.ts'
 import { findSpaceRepo, listSpaceEntries, listSpacesOf, spaceRecordsAt } from './space-store.ts'
 
-/** Records read at once. A single one may have a megabyte. */
+/** Spaces, entries and records read at once. A single record may have a megabyte. */
 const PAGE_SPACES = 100
 const PAGE_ENTRIES = 1000
 const PAGE_RECORDS = 25
@@ -18,7 +18,7 @@ export interface SpaceExport {
   space: SpaceUri
   rev: Tid
   records: number
-  /** A CAR in chunks, to be read before the next export is asked for. */
+  /** A CAR in chunks, which must be read before the next export is asked for. */
   car: AsyncIterable<Uint8Array>
 }
 
@@ -28,7 +28,7 @@ export async function* spaceExports(ctx: Context, reader: Reader, did: Did): Asy
     const spaces = await listSpacesOf(reader, did, { after, limit: PAGE_SPACES })
     for (const space of spaces) {
       const repo = (await findSpaceRepo(reader, did, space))!
-      // Also while the key is being replaced: an archive is for its owner, and for later.
+      // Sign even while the key is being replaced: the archive is for the account's owner, for later use.
       const commit = signedCommit(await signingKeyOf(ctx, reader, did), { space, repo: did }, repo)
       const index = await indexOf(reader, repo.id)
       const car = spaceArchive(commit, index, (paths) => blocksAt(reader, repo.id, paths), nextTurn)

@@ -34,11 +34,9 @@ import {
   type SpaceRepo,
 } from './space-store.ts'
 
-/**
- * Records in a page, in bytes, which a single one may exceed. Decoding them takes up to 50 ms for each MiB.
- */
+/** Most bytes of records in a page; a single record may exceed them. Decoding takes up to 50 ms per MiB. */
 const MAX_PAGE_BYTES = 512 * 1024
-/** Records after which other requests get a turn, in bytes. A single one may have more. */
+/** Bytes of records after which other requests get a turn. A single record may have more. */
 const TURN_BYTES = 64 * 1024
 
 interface Place {
@@ -76,7 +74,10 @@ export interface ListedRecords extends Place {
   excludeValues?: boolean
 }
 
-/** A page of records by descending URI, or ascending if `reverse`; it ends early if its records are large together. */
+/**
+ * A page of records by descending URI, or ascending if `reverse`; it ends early if its records would exceed
+ * `MAX_PAGE_BYTES`.
+ */
 export async function spaceRecords(ctx: Context, listed: ListedRecords): Promise<JsonText> {
   const { collection = null, limit, cursor, reverse = false, excludeValues = false, ...place } = listed
   const after = cursor === undefined ? null : pathIn(cursor, place)
@@ -100,7 +101,7 @@ export async function spaceRecords(ctx: Context, listed: ListedRecords): Promise
   return new JsonText(`{"records":${records}${next && `,"cursor":${JSON.stringify(next)}`}}`)
 }
 
-/** An entry of a list: its JSON up to the value, which it has unless that is null. */
+/** An entry of a list: its JSON up to the value, and the block of the value; null if it has none. */
 interface ListedItem {
   head: string
   value: Uint8Array | null
@@ -127,7 +128,7 @@ function pathIn(cursor: string, { space, repo }: Place): string {
   return `${address.collection}/${address.rkey}`
 }
 
-/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and one in any case. */
+/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and at least one. */
 function withinPage<Entry extends { bytes: number }>(entries: readonly Entry[]): readonly Entry[] {
   let bytes = 0
   const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)
@@ -136,14 +137,14 @@ function withinPage<Entry extends { bytes: number }>(entries: readonly Entry[]):
 
 const malformedCursor = () => new Refusal(400, 'MalformedCursor', 'Malformed cursor')
 
-/** A commit of the present state, made for the one who asks: `{"commit":…}`. */
+/** A commit of the present state, made for the caller: `{"commit":…}`. */
 export const latestCommit = (ctx: Context, place: Place): Promise<{ commit: ReturnType<typeof commitView> }> =>
   settled(ctx, place.repo, async () => {
     const key = await settledKeyOf(ctx, ctx.db, place.repo)
     return { commit: commitView(signedCommit(key, place, await repoAt(ctx.db, place))) }
   })
 
-/** Runs a read that signs, again if the key was being replaced. Throws `SigningHeld` if it still is. */
+/** Runs a read that signs, and runs it again if the key was being replaced. Throws `SigningHeld` if it still is. */
 async function settled<T>(ctx: Context, did: Did, read: () => Promise<T>): Promise<T> {
   try {
     return await read()
@@ -176,9 +177,9 @@ export interface ListedOps extends Place {
 }
 
 /**
- * A page of changes after a revision, oldest first. The page that ends the list has a commit, and any other a cursor. A
- * change has its value only if the record is still the one that it wrote. Changes are kept for a while only: readers
- * who compare hashes notice that they have missed some.
+ * A page of changes after a revision, oldest first. The last page has a commit, any other page a cursor. A change
+ * includes the value only if the record is still the one that it wrote. Changes are only kept for a while; a reader who
+ * has missed some notices by comparing hashes.
  */
 export async function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonText> {
   const { since = '', limit, cursor, excludeValues = false, ...place } = listed

@@ -16,7 +16,7 @@ import { writeToSpace, type SpaceWrite, type SpaceWriteInput, type SpaceWriteRes
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
 
-/** Charges the account's write points, of which it has one budget for all that it writes. */
+/** Charges the account's write points. The account has one budget for everything that it writes. */
 const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
   name: 'repoWrite',
   key: ({ caller }) => caller.did,
@@ -27,7 +27,7 @@ const reads: CallLimit<{ caller: AccessCaller }> = { name: 'spaceRead', key: ({ 
 const writing = { auth: spaceWriter, capability: 'spaces', maxBytes: MAX_BYTES } as const
 const reading = { auth: spaceReader, capability: 'spaces', limit: reads } as const
 
-/** Refuses what a grant does not cover, and any repository but the caller's own. Returns what is left to look up. */
+/** Refuses a caller whose grant does not suffice, and any repository but the caller's own. Returns the parameters. */
 function ownPlace<Params extends { space: SpaceUri; repo: Did }>({
   ctx,
   caller,

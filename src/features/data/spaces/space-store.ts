@@ -25,7 +25,7 @@ export interface SpaceRepo {
   rev: Tid
   /** Number of records. */
   records: number
-  /** The set hash before it is hashed. */
+  /** The state of the set hash, before the final hash. */
   state: Uint8Array
 }
 
@@ -38,7 +38,7 @@ const columns = sql`id, space, rev, record_count AS records, state`
 export const findSpaceRepo = (reader: Reader, did: Did, space: SpaceUri): Promise<SpaceRepo | null> =>
   reader.get(sql`SELECT ${columns} FROM space_repo WHERE did = ${did} AND space = ${space}`)
 
-/** Where the repository belongs is stored twice: nothing else says whose its records are. */
+/** Stores where the repository belongs twice, because nothing else says whose its records are. */
 export async function insertSpaceRepo(
   tx: Tx,
   did: Did,
@@ -64,7 +64,7 @@ async function insertRow(tx: Tx, { id, did, uri, authority, type, rev, records, 
     VALUES (${id}, ${did}, ${uri}, ${authority}, ${type}, ${rev}, ${records}, ${state})`)
 }
 
-/** Write the row of a repository and where it belongs, in place of all rows that say otherwise. */
+/** Write the row of a repository and where it belongs, and delete all rows that say otherwise. */
 export async function replaceSpaceRepo(tx: Tx, repo: NewSpaceRepo): Promise<void> {
   const { id, did, uri } = repo
   const isSame = sql`id = ${id} OR (did = ${did} AND space = ${uri})`
@@ -93,15 +93,18 @@ export async function spaceTotals(reader: Reader, did: Did): Promise<{ spaces: n
     FROM space_repo WHERE did = ${did}`))!
 }
 
-/** The row of a repository, and the other trace of where it belongs; at least one of them is there. */
+/** Where a repository belongs: its row in `space_repo`, and its row in `space_place`. At least one of them exists. */
 export interface SpacePlace {
   space: SpaceUri
   repo: (SpaceRepo & { authority: string; type: string }) | null
-  /** Number of the repository. */
+  /** Id of the repository according to `space_place`. */
   placeId: number | null
 }
 
-/** A page of all places of an account, in order of the spaces' URIs, after `after`. Rows of them may be lost. */
+/**
+ * A page of all places of an account, in order of the spaces' URIs, after `after`. One of the rows of a place may be
+ * lost.
+ */
 export async function listSpacePlaces(reader: Reader, did: Did, after: string, limit: number): Promise<SpacePlace[]> {
   const page = sql`did = ${did} AND space > ${after} ORDER BY space LIMIT ${limit}`
   const repos = await reader.all<SpaceRepo & { authority: string; type: string }>(
@@ -162,11 +165,11 @@ export interface RecordBefore {
 export interface RecordsBefore {
   /** The records that exist, by path. */
   records: ReadonlyMap<string, RecordBefore>
-  /** To how many blobs they refer together, each counted in each record; `maxCounted` if there are more. */
+  /** How many references to blobs the records have together; `maxCounted` if there are more. */
   references: number
 }
 
-/** The records at these paths, of which there are not more than a request has writes. */
+/** The records at these paths: at most as many as a request has writes. */
 export async function spaceRecordsBefore(
   reader: Reader,
   did: Did,
@@ -230,7 +233,7 @@ export async function listSpaceEntries(
   repoId: number,
   { collection, after, descending, limit }: SpaceRecordRange,
 ): Promise<SpaceEntry[]> {
-  // '0' is the character after '/'. With two bounds on one side, SQLite would begin at either.
+  // '0' is the character after '/'. Give each side only one bound: with two, SQLite would begin at any of them.
   const [first, end] = collection === null ? ['', null] : [`${collection}/`, `${collection}0`]
   const lower = !descending && after !== null && after > first ? after : first
   const upper = descending && after !== null && (end === null || after < end) ? after : end
@@ -280,8 +283,8 @@ export async function* listWholeRecords(
 }
 
 /**
- * The next records after `after`, as many of them as can be decoded in one turn of the event loop: a large record is
- * only read as the first. Also returns whether they are the last ones.
+ * The next records after `after`, as many as can be decoded in one turn of the event loop: a large record is only read
+ * as the first of a piece. `isEnd`: no records follow.
  */
 export async function listWholePiece(
   reader: Reader,
@@ -326,7 +329,7 @@ export interface SpaceOp {
   cid: Cid | null
   /** Null if there was no record before. */
   prev: Cid | null
-  /** The revision before this one, in its first change; empty if there was none, null in others. */
+  /** In the first change of a revision: the revision before it, empty if there was none. Null in the other changes. */
   prevRev: Tid | '' | null
 }
 
@@ -383,7 +386,7 @@ export const listDisowned = (reader: Reader, after: number, limit: number): Prom
 export const listSpaceRepos = (reader: Reader, after: number, limit: number): Promise<{ id: number; rev: Tid }[]> =>
   reader.all(sql`SELECT id, rev FROM space_repo WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
 
-/** Deletes some records of a repository, and few if they are large. Returns how many, 0 if there were none. */
+/** Deletes some records of a repository, and fewer if they are large. Returns how many; 0 if there were none. */
 export function deleteSomeSpaceRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
   const own = sql`space_repo_id = ${repoId}`
   const some = sql`SELECT path, length(value) AS bytes FROM space_record WHERE ${own} ORDER BY path LIMIT ${limit}`
@@ -404,8 +407,8 @@ export function placeOfOp(
 }
 
 /**
- * Deletes some changes of a repository, about `limit`, up to those of a revision, or all if it is null. Of each
- * revision all go or none. Returns how many.
+ * Deletes about `limit` of the oldest changes of a repository, at most those up to revision `upTo`, or all if it is
+ * null. Deletes all changes of a revision or none. Returns how many.
  */
 export const deleteSomeSpaceOps = (tx: Tx, repoId: number, upTo: Tid | null, limit: number): Promise<number> => {
   const isDue = sql`space_repo_id = ${repoId} AND ${upTo === null ? sql`1 = 1` : sql`rev <= ${upTo}`}`
@@ -414,7 +417,7 @@ export const deleteSomeSpaceOps = (tx: Tx, repoId: number, upTo: Tid | null, lim
       SELECT MAX(rev) FROM (SELECT rev FROM space_op WHERE ${isDue} ORDER BY rev, idx LIMIT ${limit}) AS some_due)`)
 }
 
-/** Deletes the row of a repository that no account has, and where it was. Either may be lost. */
+/** Deletes the row of a repository that no account has, and its row in `space_place`. Either may be lost. */
 export async function deleteSpaceRepo(tx: Tx, repoId: number): Promise<number> {
   const rows = await tx.run(sql`DELETE FROM space_repo WHERE id = ${repoId} AND did IS NULL`)
   const places = await tx.run(sql`DELETE FROM space_place WHERE id = ${repoId} AND did IS NULL`)

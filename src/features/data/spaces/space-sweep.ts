@@ -1,6 +1,6 @@
 /**
- * Deletes changes of repositories in spaces that are too old or too many to be asked for, and repositories of deleted
- * accounts. Of spaces that are switched off, only the latter go.
+ * Deletes changes in spaces that are too old or too many to be kept, and repositories of deleted accounts. While spaces
+ * are switched off, it deletes only the latter.
  */
 import type { Context } from '../../../platform/context.ts'
 import { inPages, type Tx } from '../../../platform/database/database.ts'

@@ -37,11 +37,14 @@ const MAX_WRITES = 200
 /** Writes that are prepared, and elements that are hashed, in one turn of the event loop: a millisecond. */
 const WRITES_PER_TURN = 16
 /**
- * Most references to blobs that a request with several writes takes away. A record may have thousands, each of which is
- * a row: what a single write replaces is bounded by the length of a record.
+ * Most references to blobs that a request with several writes may delete. A record may have thousands, each of which is
+ * a row. A single write needs no such bound: the length of the one record that it replaces bounds its references.
  */
 const MAX_DROPPED_REFERENCES = 5000
-/** Longest URI of a space that is written in. The identity of its authority has any length, and indices have not. */
+/**
+ * Longest URI of a space that can be written in. The DID of its authority may have any length, but entries of an index
+ * may not.
+ */
 const MAX_SPACE_CHARS = 1024
 
 export type SpaceWrite =
@@ -71,7 +74,7 @@ interface Prepared {
   collection: Nsid
   path: string
   written: PreparedRecord | null
-  /** Of the element in the set hash that stands for the record. */
+  /** The record's element in the set hash, as lanes. */
   lanes: Uint8Array | null
   isLenient: boolean
 }
@@ -95,7 +98,8 @@ export async function writeToSpace(
     throw invalidRequest(`The URI of the space is too long. Max: ${MAX_SPACE_CHARS} characters`)
   const space = parseSpaceUri(input.space)!
   const permissions = spacePermissions(ctx, caller)
-  // What a put turns out to be is known in the transaction; what no grant allows is refused before any work.
+  // Only the transaction knows whether a put creates or updates. Refuse here, before any work, a write that the grant
+  // allows in no case.
   for (const write of input.writes)
     if (!mayBeAllowed(permissions, space, write))
       throw missing(space, possibleActions[write.action][0]!, write.collection)
@@ -114,7 +118,7 @@ export async function writeToSpace(
   return { results, bytes: prepared.reduce((sum, one) => sum + bytesOf(one, did + space.uri), 0) }
 }
 
-/** Bytes of a write in the database. `named`: what each reference to a blob has beside its record. */
+/** Bytes of a write in the database. `named`: the other names in the row of each reference to a blob. */
 function bytesOf({ path, written }: Prepared, named: string): number {
   if (written === null) return 0
   const { bytes, blobs } = written.record
@@ -157,7 +161,7 @@ interface Change {
   path: string
   cid: Cid | null
   prev: Cid | null
-  /** Of the element that stands for `cid`. */
+  /** The element for `cid` in the set hash, as lanes. */
   lanes: Uint8Array | null
 }
 
@@ -186,7 +190,10 @@ async function apply(ctx: Context, tx: Tx, { caller, space, permissions, prepare
   await store(ctx, tx, { did, space, id, rev, prevRev: before?.rev ?? '', prepared, changes, known, references })
 }
 
-/** Changes the state of a set. The elements of what is replaced are made here, in turns with requests that read. */
+/**
+ * Applies changes to the state of a set hash. Computes the elements of the previous records, in turns with requests
+ * that read.
+ */
 async function changeSet(tx: Tx, state: Uint8Array, changes: readonly Change[]): Promise<void> {
   const lanesAt = new Map<string, Uint8Array | null>()
   let made = 0
@@ -203,7 +210,7 @@ async function changeSet(tx: Tx, state: Uint8Array, changes: readonly Change[]):
 
 const nothingBefore: RecordsBefore = { records: new Map(), references: 0 }
 
-/** What each write changes, given the CIDs that are stored. Leaves out writes that change nothing. */
+/** Returns what each write changes, given the stored CIDs. Leaves out writes that change nothing. */
 function changesOf(
   space: SpaceAddress,
   permissions: SpacePermissions,
@@ -232,8 +239,8 @@ function changesOf(
 }
 
 /**
- * Refuses what adds records above the limits: those of a space and of spaces, and the account's quota, which counts
- * what it has in all spaces.
+ * Refuses writes that add records beyond the limits on records in a space and on spaces, or beyond the account's quota,
+ * which counts its records in all spaces.
  */
 async function requireRoom(
   ctx: Context,
@@ -259,7 +266,7 @@ interface Stored {
   prepared: readonly Prepared[]
   changes: readonly Change[]
   known: ReadonlyMap<string, RecordBefore>
-  /** How many references to blobs the records of the paths had; `MAX_DROPPED_REFERENCES` and one if they had more. */
+  /** How many references to blobs the records of the paths had; `MAX_DROPPED_REFERENCES` + 1 if they had more. */
   references: number
 }
 
@@ -268,7 +275,7 @@ async function store(
   tx: Tx,
   { did, space, id, rev, prevRev, prepared, changes, known, references }: Stored,
 ): Promise<void> {
-  // Of a path that is written more than once, the last change counts.
+  // If a path is written more than once, its last change counts.
   const last = new Map(changes.map(({ path, cid }) => [path, cid]))
   const records = new Map(
     prepared.flatMap(({ path, written }) =>

@@ -1,6 +1,6 @@
 /**
  * Permissioned data: repositories in spaces, which only apps with access read. There is no tree, no event and no relay;
- * nothing that is stored here is read by anything public.
+ * nothing public reads what is stored here.
  *
  * The protocol is a draft, and this is the part of it that concerns an account's own data. Rows outlive the switch:
  * while it is off, they are unreachable, and still belong to backups, copies and the deletion of accounts.

@@ -12,7 +12,7 @@ export { spaceFaults, type ChangeLog } from './space-check.ts'
 export { spaceExports } from './space-export.ts'
 export type { SpacePlace } from './space-store.ts'
 
-/** For repairs, which take rows apart. */
+/** For repairs, which work on single rows. */
 export const spaceParts = {
   places: listSpacePlaces,
   records: listWholeRecords,
