@@ -5,14 +5,14 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
 import { expiringContents } from './expiring-contents.ts'
 
-/** The decided request that a code stands for. */
+/** The decided request for which a code was issued. */
 export interface Grant extends PendingRequest {
   did: Did
   /** The granted scopes, in the order of the request. */
   scopes: readonly string[]
   /** True if a wallet signed the scopes. Their permission sets are already expanded. */
   scopeIsFixed: boolean
-  /** The delegation by which it was decided. Missing if the account holder decided. */
+  /** The delegation by which a delegate decided. Missing if the account holder decided. */
   delegationId?: string
   /** Where the decision was made. Missing in codes that an older version issued. */
   origin?: Origin
@@ -25,11 +25,11 @@ export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, 
     sql`INSERT INTO oauth_code (code_hash, did, content, expires_at) VALUES (${codeHash}, ${grant.did}, ${JSON.stringify(grant)}, ${expiresAt})`,
   )
 
-/** Returns what the code stands for; null if it is unknown, used or expired. */
+/** Returns the request of the code; null if the code is unknown, used or expired. */
 export const findAuthorizationCode = async (reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> =>
   (await codes.find(reader, codeHash, now))?.content ?? null
 
-/** Delete the code and return what it stands for; null if it is unknown, used or expired. */
+/** Delete the code and return its request; null if the code is unknown, used or expired. */
 export const takeAuthorizationCode = async (tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> =>
   (await codes.take(tx, codeHash, now))?.content ?? null
 
@@ -38,8 +38,8 @@ export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
 /**
- * Delete the codes by which an account lets apps act for others. Those of other delegates of the same accounts go too:
- * they are good for a minute, and are asked for again.
+ * Delete the codes by which an account lets apps act for others. Codes of other delegates of the same accounts go too:
+ * a code is good for a minute, and the app asks for another.
  */
 export const deleteAuthorizationCodesBy = (tx: Tx, delegateDid: Did): Promise<number> =>
   tx.run(sql`

@@ -6,7 +6,7 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
 import { expiringContents, type Expiring } from './expiring-contents.ts'
 
-/** What a client is shown by. The rest of its metadata is fetched again when it counts. */
+/** The metadata that pages show of a client. The rest of it is fetched again when it is needed. */
 export type ShownClient = Pick<ClientMetadata, 'clientId' | 'name' | 'policyUri' | 'tosUri'>
 
 /** A request that awaits a decision, with the client and its key at the time of the push. */
@@ -33,7 +33,7 @@ export const insertRequest = (
   expiresAt: Millis,
 ): Promise<number> => {
   const { clientId, name, policyUri, tosUri } = pending.client
-  // Metadata may have 64 KiB, and strangers push.
+  // Store only what pages show: metadata may have 64 KiB, and strangers push requests.
   const content = JSON.stringify({ ...pending, client: { clientId, name, policyUri, tosUri } satisfies ShownClient })
   return writer.run(
     sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${content}, ${expiresAt})`,
@@ -44,7 +44,7 @@ export const insertRequest = (
 export const findRequest = async (reader: Reader, idHash: string, now: Millis): Promise<OpenRequest | null> =>
   opened(await requests.find(reader, idHash, now))
 
-/** Never shortens the lifetime. */
+/** Extend the lifetime of a request. Never shortens it. */
 export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
   writer.run(
     sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash} AND expires_at < ${expiresAt}`,

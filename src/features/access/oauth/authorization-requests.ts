@@ -21,7 +21,7 @@ import {
   type PendingRequest,
 } from './authorization-request-store.ts'
 
-/** From the push to the decision. */
+/** Time from the push to the decision. */
 export const REQUEST_TTL_SECS = 300
 const CODE_TTL_SECS = 60
 const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
@@ -33,7 +33,7 @@ export type Decision =
       scopes: readonly string[]
       scopeIsFixed: boolean
       origin: Origin
-      /** The delegation by which it is decided; omitted if the account holder decides. */
+      /** The delegation by which a delegate decides; omitted if the account holder decides. */
       delegationId?: string
     }
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }

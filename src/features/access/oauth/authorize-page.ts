@@ -29,14 +29,14 @@ export interface AuthorizeView {
   requestUri: string
   pending: OpenRequest
   scopes: readonly ExpandedScope[]
-  /** Of the spaces in them. */
+  /** Names of the spaces in the scopes. */
   names: SpaceNames
   device: Device | null
-  /** The accounts that those signed in on the browser may act for. */
+  /** The accounts for which the accounts signed in on the browser may act. */
   shared: readonly SharedAccount[]
-  /** Hidden fields that show that the form comes from this page; null if the browser's headers show it. */
+  /** Hidden fields that prove that the form comes from this page; null if the browser's headers prove it. */
   proof: Html[] | null
-  /** The earlier input, when the page is shown again; null the first time. */
+  /** What was entered, if the page is shown again; null the first time. */
   filled: Filled | null
   fault: Fault | null
   notice: Wording | null
@@ -44,7 +44,7 @@ export interface AuthorizeView {
   consent: Consent | null
   /** What the browser needs to use a passkey; null if none is offered. */
   passkey: object | null
-  /** Whether the wallet is what the person most likely signs in with. */
+  /** Whether the page shows the wallet first, because the person most likely signs in with it. */
   startsWithWallet: boolean
 }
 
@@ -56,20 +56,23 @@ export interface SharedAccount {
 
 export interface Filled {
   identifier: string
-  /** The DID of the account, or the id of the delegation, that was chosen; `other` for neither. */
+  /** The chosen account: its DID, or the id of the delegation; `other` for neither. */
   account: string | null
   granted: ReadonlySet<string>
   remember: boolean
-  /** The account that is signed in only until the request is decided, to choose whom to act for; null if none. */
+  /**
+   * The account that is signed in only until the request is decided, so that the person can choose for whom to act;
+   * null if none is.
+   */
   signedInForThis: Did | null
 }
 
-/** Field of the form with that account. */
+/** Form field with the account that is signed in only for this request. */
 export const SIGNED_IN_FOR_THIS = 'signed_in_for_this'
 
 /**
- * Query parameter of a browser that returns from the sign-up page, so that `prompt=create` does not send it there
- * again, or from the page of forgotten passwords.
+ * Query parameter of a browser that returns from the sign-up page or the page of forgotten passwords. It keeps
+ * `prompt=create` from sending the browser to sign-up again.
  */
 export const HAS_ACCOUNT = 'has_account'
 /** Its value if the password was replaced there. */
@@ -79,7 +82,7 @@ type Named = Pick<AuthorizeView, 'requestUri' | 'pending'>
 
 export const signUpUrl = (named: Named): string => `/account/sign-up?${new URLSearchParams(namesOf(named))}`
 
-/** The host in the client's id, which is the only name of an app that others cannot copy. */
+/** The host in the client's id: the only name of an app that others cannot copy. */
 export const appHost = (clientId: string): string =>
   isLoopbackClientId(clientId) ? inEnglish(texts.appHere) : new URL(clientId).host
 
@@ -115,15 +118,15 @@ ${passwordForm(view)}
 ${view.consent && html`<details class="fold"${view.consent.matchCode !== null && html` open`}><summary>${texts.walletInstead}</summary>${walletPart(view, view.consent)}</details>`}`
 
 /**
- * For an account that signs by wallet. The form of the password stays at hand for any other account. A refusal has a
- * form of its own: a button that stands before the form of the password must not be what Enter presses there.
+ * The page for an account that signs by wallet. The password form stays available for other accounts. The button that
+ * refuses has a form of its own: before the fields of the password form, Enter would press it.
  */
 const walletFirst = (view: AuthorizeView, consent: Consent): Html => html`
 ${walletPart(view, consent, html`<button form="deny" name="action" value="deny">${texts.deny}</button>`)}
 <form id="deny" method="post" action="${actionOf(view)}" hidden>${hidden(namesOf(view))}${view.proof}</form>
 <details class="fold"><summary>${view.device === null ? texts.passwordInstead : texts.anotherAccount}</summary>${passwordForm(view)}</details>`
 
-/** The names of the request let a form that comes too early lead back to this page. */
+/** The form carries the names of the request, so that it can lead back to this page if it comes too early. */
 const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html =>
   walletBlock(consent, {
     action: '/oauth/authorize/complete',
@@ -132,7 +135,10 @@ const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html 
     beside,
   })
 
-/** What the pages of one sign-in carry along: the names of the request, and the language that the app asked for. */
+/**
+ * The hidden fields that all pages of one sign-in carry: the names of the request, and the language that the app asked
+ * for.
+ */
 const namesOf = ({ requestUri, pending: { client, request } }: Named): Record<string, string> => ({
   request_uri: requestUri,
   client_id: client.clientId,
@@ -140,7 +146,7 @@ const namesOf = ({ requestUri, pending: { client, request } }: Named): Record<st
 })
 const actionOf = (view: AuthorizeView): string => `/oauth/authorize?${new URLSearchParams(namesOf(view))}`
 
-/** Its first button allows, so that Enter does too. */
+/** The first button of the form allows, because Enter presses it. */
 function passwordForm(view: AuthorizeView): Html {
   const { device, proof, scopes, names, filled, passkey } = view
   return html`
@@ -232,7 +238,10 @@ ${passwordField({ when: 'needs-password', required, autofocus: fault !== null &&
 ${rememberField(filled?.remember, 'needs-password')}`
 }
 
-/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
+/**
+ * The choice of an account. If its sign-in does not suffice, an account without a password has to be chosen in its
+ * wallet.
+ */
 function choice(device: Device, { pending, filled, consent, shared }: AuthorizeView): Html {
   const byWallet = consent === null ? texts.accountFirst : texts.inWallet
   return accountChooser(device, {
@@ -252,8 +261,8 @@ const sharedChoice = ({ signedIn: { account }, delegation: { id, did, handle } }
 export const nameOf = (handle: string | null, did: string): string => (handle === null ? did : `@${handle}`)
 
 /**
- * Whether a sign-in on this browser does not suffice for the request. For an app that wants a new one, it must be newer
- * than the request.
+ * Whether a sign-in on this browser does not suffice for the request. If the app requires a new sign-in, it must be
+ * newer than the request.
  */
 export const mustSignInAgain = ({ isStale, signedInAt }: SignedIn, { request, expiresAt }: OpenRequest): boolean =>
   isStale || (request.prompt === 'login' && signedInAt <= expiresAt - REQUEST_TTL_SECS * 1000)

@@ -70,8 +70,8 @@ interface Opened {
 const gone = () => pageRefusal(inEnglish(layoutTexts.requestGone))
 
 /**
- * Returns the pushed request that the browser names. A request that comes with the `client_id` of another client is
- * deleted.
+ * Returns the pushed request that the browser names. Deletes the request if the browser's `client_id` is another
+ * client's.
  *
  * Throws `InvalidRequest` if the request was not pushed, is decided or expired, belongs to another client, or has a
  * redirect URI that the client no longer lists; throws as `clientOf` does if the client's metadata is refused.
@@ -119,7 +119,10 @@ interface Shown {
   usesWallet?: boolean
 }
 
-/** A page that is shown again with what was entered keeps its offer of a wallet, and makes none. */
+/**
+ * Shows the page of a request. A page that is shown again with its input keeps its offer of a wallet, and makes no new
+ * one.
+ */
 async function renderConsent(
   call: PageCall,
   opened: Opened,
@@ -154,7 +157,7 @@ async function renderConsent(
   return authorizePage(call, view)
 }
 
-/** The accounts that those signed in on the browser may act for. */
+/** The accounts for which the accounts signed in on the browser may act. */
 async function sharedWith({ ctx }: PageCall, device: Device | null): Promise<SharedAccount[]> {
   const found = await Promise.all(
     (device?.accounts ?? []).map(async (signedIn) => {
@@ -165,7 +168,7 @@ async function sharedWith({ ctx }: PageCall, device: Device | null): Promise<Sha
   return found.flat().filter(({ delegation }) => delegation.status === 'active')
 }
 
-/** Show the page of a request again to a user who has used its part for wallets. */
+/** Show the page of a request again to a person who has used its part for wallets. */
 export const showWallet = async (call: PageCall, form: URLSearchParams, fault: Fault): Promise<Response> =>
   renderConsent(call, await openedRequest(call, form), { filled: null, fault, usesWallet: true })
 
@@ -173,11 +176,11 @@ interface Meant {
   device: Device | null
   shared: readonly SharedAccount[]
   filled: Filled | null
-  /** The account that the app names, if it is active here. */
+  /** The account that the app names in `login_hint`, if it is active here. */
   hinted: Account | null
 }
 
-/** Whether the account that is ticked, or else named by the app, has no password and has to sign in. */
+/** Whether the account that is ticked, or else the one that the app names, has no password and has to sign in. */
 function signsByWallet(pending: OpenRequest, { device, shared, filled, hinted }: Meant): boolean {
   const id = device && (filled?.account ?? preselected(device, shared, pending))
   const ticked =
@@ -202,7 +205,7 @@ async function decided(
     await enter?.(tx)
     const location = await decideRequest(ctx, tx, idHash, decision)
     if (location !== null && decision.kind === 'approve')
-      // Omit the request's origin: the holder, who sees the event, must not learn where the delegate is.
+      // Omit the origin of the request: the account holder sees this event, and must not learn where the delegate is.
       await announceIn(tx, decision.delegationId === undefined ? call : { ctx }, 'appLetIn', decision.did, {
         clientId: pending.request.clientId,
       })
@@ -243,7 +246,7 @@ async function answered(call: PageCall, opened: Opened, form: URLSearchParams): 
   }
 }
 
-/** Sign out an account that was signed in only to choose whom to act for. */
+/** Sign out an account that was signed in only to choose for whom to act. */
 async function leave(call: PageCall, did: Did | null): Promise<void> {
   const device = did && (await deviceOf(call))
   if (device?.accounts.some(({ account }) => account.did === did)) await signOut(call, device, did!)
@@ -254,7 +257,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   const accept = async (account: Account, enter: EnterPage): Promise<Response> => {
     if (!activityOf(account).active)
       return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
-    // The browser's second factor may be that of another account.
+    // The second step of the sign-in may have been for another account.
     if (shared && account.did !== shared.signedIn.account.did) throw gone()
     if (shared) return approveAsDelegate(call, opened, shared, filled, enter)
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
@@ -316,13 +319,16 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   })
 }
 
-/** Whether the account may act for others. Someone who has just signed in with it is asked which one they mean. */
+/**
+ * Whether the account may act for others. A person who has just signed in with such an account is asked for whom to
+ * act.
+ */
 const sharesOf = async ({ ctx }: PageCall, account: Account): Promise<boolean> =>
   activityOf(account).active && (await listSharedAccounts(ctx, account.did)).some(({ status }) => status === 'active')
 
 /**
- * Let the app act for a shared account, within what the app asks for and what the delegate may do. The delegation is
- * checked again when the app gets its tokens.
+ * Let the app act for a shared account, within the scopes that the app asks for and those of the delegation. The
+ * delegation is checked again when the app gets its tokens.
  */
 async function approveAsDelegate(
   call: PageCall,

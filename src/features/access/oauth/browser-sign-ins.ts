@@ -2,9 +2,9 @@
  * Signing in to pages of this server with a wallet. The server is its own client: it pushes a request to itself, which
  * waits for a wallet like that of an app, and the approval signs a browser in.
  *
- * The consent belongs to the browser that asked for it, by the hash of a secret in a cookie of that browser, so one
- * browser cannot sign another one in. It never becomes an authorization code, because codes are made of consents
- * without a browser; and the approval of an app, which has no browser, opens no session.
+ * The consent contains the hash of a secret in a cookie of the browser that asked for it, so one browser cannot sign in
+ * another. Such a consent never becomes an authorization code, because only consents without a browser do; and the
+ * consent of an app, which has no browser, never signs a browser in.
  */
 import { randomBytes } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -26,7 +26,9 @@ import { completeConsentIn, findOpenConsentIn, type BrowserConsent, type Consent
 import { newConsent, shownStatus, storeConsent } from './wallet-consents.ts'
 import { unfinished } from './wallet-decisions.ts'
 
-/** What wallets show as the app. No other client can have this id, because ids of clients have a path. */
+/**
+ * The client that wallets show as the app. No other client can have this id, because the ids of clients have a path.
+ */
 const ownClient = ({ publicUrl, serviceName }: Config): ClientMetadata => ({
   clientId: publicUrl,
   name: `Account page of ${serviceName}`,
@@ -57,8 +59,8 @@ function ownRequest(config: Config, loginHint: string | null): PendingRequest {
 }
 
 /**
- * Ask for the sign-in of a browser. Returns the id of the consent. `name` is the account that is meant, if it is known;
- * only its wallet can approve the sign-in then.
+ * Ask for the sign-in of a browser. Returns the id of the consent. `name` is the account that signs in, if it is known;
+ * then only its wallet can approve the sign-in.
  *
  * The wallet always asks for the number on the page, so that holders cannot approve another person's sign-in by
  * mistake.
@@ -90,7 +92,7 @@ export const browserSignInOf = ({ db, clock }: Context, wanted: BrowserConsent):
 /**
  * Complete a sign-in that a wallet has approved. `keep` stores it, in the transaction that spends the approval. Returns
  * the account. Throws `InvalidRequest`, and changes nothing, if the sign-in is not approved, was completed before, was
- * not asked for in this browser, or if the account is no longer active.
+ * begun in another browser, or if the account is no longer active.
  */
 export async function completeBrowserSignIn(
   { ctx }: Exchange,

@@ -20,7 +20,7 @@ import { useOnce } from '../tokens/tokens.ts'
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 const MAX_AGE_SECS = 60
 const LEEWAY_SECS = 30
-/** How long an assertion without `exp` is remembered: its maximum age plus a tenth. The leeway is added to it. */
+/** How long a used assertion without `exp` is remembered: its maximum age plus a tenth. The leeway is added to that. */
 const MEMORY_SECS = 66
 
 /** The key that a confidential client authenticated with. A session stays bound to the first one. */
@@ -42,8 +42,8 @@ export interface AuthenticatedClient {
 }
 
 /**
- * Authenticate the client that sends these parameters. `mayFetch`: fetch the metadata of a client that is not stored
- * here; otherwise such a client is refused. The caller must call `spendAssertion` afterwards.
+ * Authenticate the client that sends these parameters. `mayFetch`: whether to fetch the metadata of a client that is
+ * not stored here, instead of refusing the client. The caller must call `spendAssertion` afterwards.
  *
  * Throws `invalid_request` if `client_id` is missing, `invalid_client` if the metadata or the assertion is refused, and
  * `LookupsFull` when too many names are being looked up.

@@ -49,8 +49,8 @@ async function push(call: Call): Promise<Response> {
   const { ctx, request, body } = call
   const parameters = await readParameters(body)
   const requester = await authenticateClient(ctx, parameters, { mayFetch: true })
-  // The proof is optional here. Without it, and without `dpop_jkt`, the key that redeems the code is the one of the
-  // session.
+  // The proof is optional here. Without it, and without `dpop_jkt`, the session is bound to the key that redeems the
+  // code.
   const jkt = request.headers.has('dpop') ? await proofKey(call) : null
   await spendAssertion(ctx, requester, jkt)
   const { client, key: clientKey } = requester
@@ -90,7 +90,8 @@ async function token(call: Call): Promise<object> {
 }
 
 /**
- * Authenticate the client, check the proof, then spend the assertion: a client that needs a nonce may send it again.
+ * Authenticate the client, check the proof, and only then spend the assertion: a client that is asked for a nonce sends
+ * the same assertion again.
  */
 async function requesterOf(call: Call, parameters: OAuthParameters): Promise<Requester> {
   const authenticated = await authenticateClient(call.ctx, parameters, { mayFetch: false })

@@ -1,6 +1,6 @@
 /**
  * The metadata of clients. A client's document is fetched again when it is older than ten minutes. If it cannot be
- * fetched, the stored one is used for up to a day, so that an outage of the client does not sign people out.
+ * fetched, the stored document is used for up to a day, so that an outage of the client does not sign people out.
  *
  * Source: OAuth Client ID Metadata Document; atproto "OAuth", "Clients".
  */
@@ -48,8 +48,8 @@ const validation = () => import('../../../protocol/client-validation.ts')
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
 
 /**
- * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is neither stored here nor has a
- * session; otherwise such a client is refused. A stored document is renewed either way.
+ * Returns the metadata of a client. `mayFetch`: whether to fetch the document of a client that is neither stored here
+ * nor has a session, instead of refusing the client. A stored document is renewed either way.
  *
  * Throws `invalid_client` if the id or the metadata is refused or cannot be fetched, and `LookupsFull` when too many
  * names are being looked up.
@@ -70,7 +70,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   const { clientDocumentUrl, discoverableClient } = await validation()
   if (clientDocumentUrl(clientId) === null)
     return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
-  // Users recognise an app by the host of its id. A document on this host would be one that a user has uploaded.
+  // Users recognise an app by the host of its id. A document on this host could only be one that a user has uploaded.
   if (isOwnHost(ctx.config, new URL(clientId).hostname))
     return { ok: false, reason: 'an app cannot be on the host of this server' }
   const now = ctx.clock.now()
@@ -112,8 +112,8 @@ async function failed(
 }
 
 /**
- * If the client publishes an invalid document, it is refused at once. If the document cannot be fetched, the stored one
- * is used.
+ * A client that publishes an invalid document is refused at once. If the document cannot be fetched, the stored one is
+ * used.
  */
 const outcomeOf = async (
   { reason, isOutage }: ClientFault,

@@ -1,4 +1,7 @@
-/** What stands for something until it expires: rows with the columns `content` (JSON) and `expires_at`. */
+/**
+ * The SQL of tables whose rows stand for something until they expire: with the columns `content` (JSON) and
+ * `expires_at`.
+ */
 import { sql, type Reader, type Sql, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 
@@ -12,20 +15,20 @@ export interface Expiring<Content> {
   expiresAt: Millis
 }
 
-/** A row that has expired is no longer there, whether or not it has been deleted. */
+/** Returns null for an expired row, whether or not it has been deleted yet. */
 const liveAt = <Content>(row: Row | null, now: Millis): Expiring<Content> | null =>
   row && row.expiresAt > now ? { content: JSON.parse(row.content) as Content, expiresAt: row.expiresAt } : null
 
 const columns = sql`content, expires_at AS "expiresAt"`
 
 export const expiringContents = <Content>(table: Sql, key: Sql) => ({
-  /** Returns null if there is none, or it has expired. */
+  /** Returns the row; null if there is none, or it has expired. */
   find: async (reader: Reader, id: string, now: Millis): Promise<Expiring<Content> | null> =>
     liveAt(await reader.get<Row>(sql`SELECT ${columns} FROM ${table} WHERE ${key} = ${id}`), now),
-  /** Delete it and return it; null if there is none, or it has expired. */
+  /** Delete the row and return it; null if there is none, or it has expired. */
   take: async (tx: Tx, id: string, now: Millis): Promise<Expiring<Content> | null> =>
     liveAt(await tx.get<Row>(sql`DELETE FROM ${table} WHERE ${key} = ${id} RETURNING ${columns}`), now),
-  /** Delete some of what has expired at `now`, the oldest first. Returns how many. */
+  /** Delete some of the rows that have expired at `now`, the oldest first. Returns how many. */
   deleteExpired: (writer: Writer, now: Millis, limit: number): Promise<number> =>
     writer.run(sql`
       DELETE FROM ${table} WHERE ${key} IN (

@@ -9,9 +9,9 @@ import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
 import { forgetOldConsents } from './wallet-consents.ts'
 
-/** The lifetime of a pushed request, so that requests from strangers do not accumulate. */
+/** As long as the lifetime of a pushed request, so that requests from strangers do not accumulate. */
 const INTERVAL_SECS = 300
-/** Rows with what strangers sent, or published, that are deleted at once. */
+/** Rows deleted at once, of tables with content that strangers send or publish. */
 const ROWS = 100
 
 export const expirySweep: Sweep = {

@@ -1,4 +1,4 @@
-/** Sessions of apps that come along with an account from the reference. */
+/** Sessions of apps that come along with an account from the reference implementation. */
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
@@ -17,13 +17,13 @@ export interface FormerOAuthSession {
   jkt: string
   /** Null for a public client. */
   clientKey: ClientKey | null
-  /** The refresh token that counts. */
+  /** The current refresh token. */
   refreshToken: string
   createdAt: Millis
   refreshedAt: Millis
 }
 
-/** When the session ends, even if it is refreshed, and unless it is refreshed before. */
+/** When the session ends even if it is refreshed, and when it ends if it is not. */
 export function endsOf({ clientKey, createdAt, refreshedAt }: FormerOAuthSession): {
   expiresAt: Millis
   idleExpiresAt: Millis
@@ -54,7 +54,7 @@ export async function keepOAuthSession(tx: Tx, former: FormerOAuthSession): Prom
       delegation: null,
       refresh: { tokenHash: opaqueTokenHash(text)!, previousHash: null, rotatedAt: null },
     },
-    // The code with which it began is not known here.
+    // Stands for the hash of the authorization code, which is not known here.
     `former ${id}`,
   )
 }

@@ -39,7 +39,7 @@ const lifetimes = {
   public: { maxSecs: 14 * DAY_SECS, idleSecs: 14 * DAY_SECS },
   confidential: { maxSecs: 2 * 365.25 * DAY_SECS, idleSecs: 3 * 30.4375 * DAY_SECS },
 }
-/** How long an exchanged refresh token may be retried for the same successor. */
+/** How long the exchange of a refresh token may be repeated, for the same successor. */
 const RETRY_SECS = 60
 /** How long a code challenge is remembered: a day plus a tenth. */
 const CHALLENGE_MEMORY_SECS = 26.4 * HOUR_SECS
@@ -97,8 +97,9 @@ export async function redeemAuthorizationCode(
 type GrantOutcome = { ok: true; session: OAuthSession; refreshToken: string | null } | { ok: false; reason: string }
 
 /**
- * Take the code before any check, so that every attempt uses it up. Faults are returned and not thrown, because an
- * exception would roll that back. Using a code again ends the session that was started with it (RFC 6749, 4.1.2).
+ * Take the code before any check, so that every attempt uses it up. Faults are returned, not thrown, because an
+ * exception would roll the use back. A second use of a code ends the session that the first one started (RFC 6749,
+ * 4.1.2).
  */
 async function exchangeCode(
   ctx: Context,
@@ -130,8 +131,8 @@ async function exchangeCode(
 }
 
 /**
- * Returns the session as that of a delegate, which ends no later than the delegation, and records it. Returns null if
- * the delegate may not act any more.
+ * Turns the session into a delegate's, which ends no later than the delegation, and records that. Returns null if the
+ * delegate may no longer act.
  */
 async function delegated(
   ctx: Context,
@@ -148,7 +149,7 @@ async function delegated(
   return { ...session, expiresAt, idleExpiresAt, delegation: { id, delegateDid, scope } }
 }
 
-/** Returns why the code is not for this client, key or verifier; null if it is. */
+/** Returns why the code does not belong to this client, key or verifier; null if it does. */
 function codeFault(
   { request, clientKey }: Grant,
   { client, key, jkt }: Requester,
@@ -235,15 +236,15 @@ interface RefreshAttempt {
   id: string
   text: string
   requester: Requester
-  /** The client has withdrawn the key that the session is bound to. */
+  /** Whether the client has withdrawn the key to which the session is bound. */
   isKeyGone: boolean
   secret: Uint8Array
 }
 
 /**
- * The client and the DPoP key are checked first: without them, a stolen token cannot end the session. A refresh token
- * that is used again too late ends it, because two parties may hold it. Faults are returned and not thrown, because an
- * exception would roll back the end of the session.
+ * The client and the DPoP key are checked first, so that someone who has only stolen a token cannot end the session. A
+ * refresh token that is used again too late ends the session, because two parties may hold the token. Faults are
+ * returned, not thrown, because an exception would roll back the end of the session.
  */
 async function exchangeRefreshToken(
   { clock }: Context,

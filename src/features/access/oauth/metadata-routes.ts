@@ -17,7 +17,7 @@ const JWKS_MAX_AGE_SECS = HOUR_SECS
 const cached = (document: object, maxAgeSecs: number, audience = '') =>
   Response.json(document, { headers: { 'Cache-Control': `${audience}max-age=${maxAgeSecs}` } })
 
-/** `resource` is as the client knows it. Source: RFC 9728, section 2. */
+/** `resource` is the URL by which the client knows the resource. Source: RFC 9728, section 2. */
 const protectedResource = ({ publicUrl, serviceName }: Config, resource: string) => ({
   resource,
   resource_name: serviceName,
@@ -67,7 +67,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   ...(capabilities.has('agents') && { agent_auth: agentAuth(config) }),
 })
 
-/** How programs register that act for an account, in the ways that are enabled. */
+/** How programs that act for an account can register: the ways that are enabled. */
 const agentAuth = ({ publicUrl, agentAuth: { anonymousEnabled, serviceAuthEnabled, trustedIssuers } }: Config) => ({
   skill: `${publicUrl}/auth.md`,
   identity_endpoint: `${publicUrl}/agent/identity`,

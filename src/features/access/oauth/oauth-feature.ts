@@ -30,8 +30,8 @@ export const oauth: Feature = {
     await deleteOAuthSessionsBy(tx, delegation)
   },
   async endAccess(_, tx, did, why) {
-    // Neither a new password nor another device changes what the holder let apps do. Browsers that a wallet has let in
-    // end, as those that are signed in already.
+    // A new password, or another device, does not change what the holder lets apps do. Only sign-ins of browsers that a
+    // wallet has approved end, as those of browsers that are signed in already do.
     if (why === 'new_password' || why === 'transferred') return void (await deleteBrowserConsentsBy(tx, did))
     const { sessions, codes } = await endOAuthSessions(tx, did)
     return { oauthTokens: sessions, oauthCodes: codes }

@@ -14,12 +14,12 @@ import {
   parseOpaqueToken,
 } from '../../../protocol/opaque-token.ts'
 
-/** The spelling of the reference: the same number of bytes, in hexadecimal. */
+/** The spelling of the reference implementation: the same number of bytes, in hexadecimal. */
 const formerSpelling = /^ref-([\da-f]{64})$/
 
 /**
- * Returns a refresh token in the spelling of this server. Apps of accounts that have moved here from the reference send
- * the token that they got there, until they exchange it.
+ * Returns a refresh token in the spelling of this server. When an account has moved here from the reference
+ * implementation, its apps send the tokens that they got there, until they exchange them.
  */
 export function inOwnSpelling(text: string): string {
   const hex = formerSpelling.exec(text)?.[1]

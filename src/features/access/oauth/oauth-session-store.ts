@@ -31,7 +31,7 @@ export interface OAuthSession {
   delegation: SessionDelegation | null
 }
 
-/** Of an app that a delegate of the account authorized. */
+/** The delegation of a session in which a delegate of the account authorized the app. */
 export interface SessionDelegation {
   id: string
   delegateDid: Did
@@ -90,14 +90,14 @@ function sessionOf({
   }
 }
 
-/** Sessions of an account, and of each of its delegations, all of which the page of the account reads. */
+/** Most sessions of an account, and of each of its delegations. The page of the account reads all of them. */
 const MAX_PER_ACCOUNT = 5000
-/** Sessions that make room at once, where there were more before. */
+/** Most sessions that are ended at once to make room, if there were more before. */
 const MAX_ENDED = 1000
 
 /**
- * Make room for a session. If the account has too many, or the delegation, those end that were never refreshed, the
- * oldest first, then those that were refreshed longest ago.
+ * Make room for a session. If the account or the delegation has too many, ends the sessions that were never refreshed,
+ * the oldest first, then those that were refreshed longest ago.
  */
 export const makeRoomForOAuthSession = (tx: Tx, { did, delegation }: OAuthSession): Promise<number> =>
   tx.run(sql`
@@ -143,13 +143,16 @@ const isActive = (did: Sql): Sql =>
   sql`EXISTS (SELECT 1 FROM account one WHERE one.did = ${did} AND one.deactivated_at IS NULL AND one.takedown_ref IS NULL)`
 
 /**
- * Sessions that are alive: a delegate's only while both accounts are active. The row is gone once the delegation ends.
- * Expiry is not checked, because no access token outlives its session.
+ * SQL: matches a session that is alive. A delegate's session is alive only while both accounts are active; its row is
+ * gone once the delegation ends. Does not check expiry, because no access token outlives its session.
  */
 const alive = (id: string, did: Did): Sql => sql`id = ${id} AND did = ${did}
   AND (delegation_id IS NULL OR (${isActive(sql`oauth_session.did`)} AND ${isActive(sql`delegate_did`)}))`
 
-/** Returns whose session of the account this is: null if it has none that is alive. */
+/**
+ * Returns the delegation of a session of the account, if it has one. Returns null if the account has no such session,
+ * or if it is not alive.
+ */
 export async function aliveOAuthSession(
   reader: Reader,
   id: string,
@@ -161,7 +164,7 @@ export async function aliveOAuthSession(
   return row && { delegation: delegationOf(row) }
 }
 
-/** Whether the account has this session and it is alive, as a condition. */
+/** SQL: whether the account has this session and it is alive. */
 export const oauthSessionExists = (id: string, did: Did): Sql =>
   sql`EXISTS (SELECT 1 FROM oauth_session WHERE ${alive(id, did)})`
 
@@ -209,8 +212,8 @@ export const deleteOAuthSessionsBy = (tx: Tx, { id, did }: { id: string; did: Di
   tx.run(sql`DELETE FROM oauth_session WHERE did = ${did} AND delegation_id = ${id}`)
 
 /**
- * Delete the sessions that have expired at `now`. None is idle for longer than it lasts, so the index on idle times
- * finds all of them. Returns how many.
+ * Delete the sessions that have expired at `now`. No session may be idle for longer than it lasts, so the index on idle
+ * times finds all of them. Returns how many.
  */
 export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_session WHERE idle_expires_at <= ${now}`)

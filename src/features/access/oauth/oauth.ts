@@ -1,4 +1,4 @@
-/** The door of the feature. Guards verify the access tokens of apps here, and end the sessions of an account. */
+/** The door of OAuth: verifies the access tokens of apps, for guards, and ends the sessions of an account. */
 import type { Revalidation } from '../../../http/revalidation.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -33,7 +33,7 @@ export interface OAuthCaller {
   /** `jti` of the access token. */
   tokenId: string
   permissions: Permissions
-  /** Null if the account holder authorized the app, and not a delegate. */
+  /** Null if the account holder, and not a delegate, authorized the app. */
   delegation: SessionDelegation | null
 }
 

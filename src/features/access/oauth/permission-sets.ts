@@ -23,8 +23,8 @@ import { resolveLexicon, tooLarge } from '../../data/published-lexicons/publishe
 import { fitsAccessToken, MAX_ACCESS_TOKEN_CHARS } from '../tokens/tokens.ts'
 
 /**
- * Returns the permission set that is published as `name`; null if there is none or it cannot be fetched, a reason if it
- * is too large.
+ * Returns the permission set that is published as `name`; null if there is none or it cannot be fetched, and a text
+ * that says why if it is too large.
  */
 async function permissionSet(ctx: Context, name: string): Promise<LexiconPermissionSet | string | null> {
   const nsid = parseNsid(name)
@@ -35,7 +35,7 @@ async function permissionSet(ctx: Context, name: string): Promise<LexiconPermiss
   return main?.type === 'permission-set' && Array.isArray(main.permissions) ? (main as LexiconPermissionSet) : null
 }
 
-/** Returns what is declared for a type of spaces; null if there is no declaration, or it cannot be fetched. */
+/** Returns the declaration of a type of spaces; null if there is none, or it cannot be fetched. */
 export async function spaceDeclaration(ctx: Context, type: Nsid): Promise<SpaceDeclaration | null> {
   const resolution = await resolveLexicon(ctx, type)
   const main = resolution.ok ? resolution.document.defs['main'] : null
@@ -56,8 +56,8 @@ export async function expanded(ctx: Context, clientId: string, scopes: readonly 
 }
 
 /**
- * Returns the part of the scopes, expanded, that a text of other scopes allows too; or a reason, as `expanded` does.
- * What is common can be longer than either.
+ * Returns what both the scopes, expanded, and a text of other scopes allow; or a reason, as `expanded` does. The result
+ * can be longer than either.
  */
 export async function expandedWithin(
   ctx: Context,
@@ -85,7 +85,7 @@ export async function effectiveScope(
   ctx: Context,
   { did, clientId, scope, isFixed }: { did: Did; clientId: string; scope: string; isFixed: boolean },
 ): Promise<string> {
-  // A grant outlives the switch of spaces.
+  // Leave out scopes for spaces while spaces are switched off: a grant outlives the switch.
   const scopes = scope.split(' ').filter((one) => ctx.config.spaces.enabled || !isForSpaces(one))
   const granted = (values: readonly string[]) => {
     const named = values.map((value) => scopeFor(did, value)).join(' ')

@@ -1,8 +1,10 @@
 /**
- * Names for the page of consent: handles of those whose spaces an app asks for, and what authors call their types.
+ * Names for the consent page: the handles of accounts whose spaces an app asks for, and the names that authors give to
+ * types of spaces.
  *
- * Both are looked up elsewhere, at servers that strangers choose. So the page waits for a moment and then shows what is
- * known: a DID, an NSID. Look-ups finish in the background and are remembered, for the page that is shown again.
+ * Both are looked up at servers that strangers choose. The page therefore waits only for a moment, and shows a DID or
+ * an NSID in place of a name that is not known by then. Look-ups continue in the background and are cached, for when
+ * the page is shown again.
  */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -17,7 +19,7 @@ import { verifiedHandle } from '../../identity/identity/identity.ts'
 import type { SpaceNames } from '../scope-words/scope-words.ts'
 import { spaceDeclaration } from './permission-sets.ts'
 
-/** Authorities, and types, that are looked up for a page. The others have no names. */
+/** Most authorities, and most types, that are looked up for a page. The others are shown without names. */
 const MAX_NAMED = 5
 const WAIT_MILLIS = 1000
 /** Look-ups of handles that run at once, for all pages. */
@@ -42,7 +44,7 @@ export async function spaceNamesIn(ctx: Context, scopes: readonly ExpandedScope[
   const types = new Map<Nsid, SpaceTypeName>()
   const { promise: moment, resolve: pass } = Promise.withResolvers<void>()
   const timer = setTimeout(pass, WAIT_MILLIS)
-  // What fails leaves the page without names, and is in the log.
+  // If a look-up fails, the page has no name, and the log has the reason.
   ctx.background.run('look-up of names of spaces', () =>
     Promise.all([
       ...[...authorities].slice(0, MAX_NAMED).map(async (did) => {

@@ -10,17 +10,17 @@ export const waitScript = asset('/assets/wallet-consent.js', 'text/javascript', 
 
 /** What follows an approval. */
 export interface Completion {
-  /** Where the form goes. */
+  /** The address to which the form is sent. */
   action: string
-  /** What its button says. */
+  /** The label of its button. */
   label: Wording
-  /** More fields of the form. */
+  /** Further fields of the form. */
   fields?: Html
   /** Another button beside its own. */
   beside?: Html
 }
 
-/** Ids and classes are read by wallets that live in browsers, and by the page's script. */
+/** Wallets in browsers, and the script of the page, read the ids and classes. */
 export function walletBlock(consent: Consent, { action, label, fields, beside }: Completion): Html {
   const { requestId, userCode, matchCode, status } = consent
   const link = walletLink(consent)
@@ -47,7 +47,7 @@ export function walletBlock(consent: Consent, { action, label, fields, beside }:
 </div>`
 }
 
-/** The link that opens a wallet. The QR code holds it too. */
+/** The link that opens a wallet. The QR code contains it too. */
 function walletLink({ requestId, webOrigin }: Pick<Consent, 'requestId' | 'webOrigin'>): string {
   const origin = webOrigin === null ? '' : `&origin=${encodeURIComponent(webOrigin)}`
   return `obsign:/consent?request_id=${encodeURIComponent(requestId)}${origin}`

@@ -1,6 +1,6 @@
 /**
- * Stores what happened to requests that wait for wallets. Events name their request by the hash of the pushed request:
- * they hold no code, token or signature.
+ * Stores what happened to requests that wait for wallets. Events name their request by the hash of the pushed request,
+ * and contain no code, token or signature.
  */
 import { sql, sqlAnd, sqlList, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -10,7 +10,7 @@ export type ConsentAction = 'request_created' | 'push_dispatched' | 'approved' |
 export interface ConsentEvent {
   seq: number
   id: string
-  /** The same for all events of a request. */
+  /** Names the request; the same for all of its events. */
   requestHash: string
   action: ConsentAction
   /** Null until a decision. */
@@ -59,7 +59,7 @@ export const deleteConsentEventsOf = (tx: Tx, requestHashes: readonly string[]):
 export const deleteConsentEventsBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM wallet_consent_event WHERE created_at < ${instant}`)
 
-/** Delete the events of the requests that the account has decided, or that are kept and name one of `hints`. */
+/** Delete the events of requests that the account has decided, and of stored consents that name one of `hints`. */
 export const deleteConsentEventsAbout = (tx: Tx, did: Did, hints: readonly string[]): Promise<number> =>
   tx.run(sql`
     DELETE FROM wallet_consent_event WHERE request_hash IN (

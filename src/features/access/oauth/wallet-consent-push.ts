@@ -15,11 +15,11 @@ export const mayNotify = async ({ config, limits }: Context, did: Did): Promise<
   (await limits.chargeShared({ name: 'loginApprovalPush', key: did }))?.allowed !== false
 
 /**
- * Queue a push to each device of an account, in the transaction that stores the consent. Returns how many there are;
+ * Queue a push to each device of an account, in the transaction that stores the consent. Returns the number of devices;
  * 0 without a push relay. `clientName` is what the app calls itself, or its id.
  *
- * The match code is never part of it, because it proves that the person sees the page. Nothing that a stranger wrote is
- * shown by itself: the name of the app is data, which the wallet shows with what else it knows of the request.
+ * The push never contains the match code, because the code proves that the person sees the page. No device shows a text
+ * by a stranger alone: the name of the app is data, which the wallet shows with what else it knows about the request.
  */
 export const notifyDevices = (
   ctx: Context,

@@ -1,4 +1,4 @@
-/** What wallets and waiting pages call while a request is decided in a wallet. */
+/** The endpoints that wallets and waiting pages call while a request is decided in a wallet. */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
@@ -20,17 +20,17 @@ const MAX_POLLED = 20_000
 interface Polled {
   /** On the monotonic clock. */
   at: number
-  /** Whether there is such a request. */
+  /** Whether a request of this id exists. */
   isKnown: boolean
 }
 
-/** The last poll of each id. One that was forgotten may be polled at once. */
+/** The last poll of each id. If it was forgotten, the id may be polled at once. */
 const polls = perContext(() => new BoundedCache<Polled>(MAX_POLLED))
 
 /**
- * Report the state of a request to its waiting page, at most every two seconds. The limit of an address counts a page
- * once, because many people behind one address may be waiting. Polls that come too soon, or for unknown requests, all
- * count.
+ * Report the state of a request to the page that waits for it, at most every two seconds. The limit of an address
+ * counts each page once, because many people behind one address may be waiting. But it counts every poll that comes too
+ * soon, or that is for an unknown request.
  */
 async function poll(call: RouteCall<null>): Promise<Response | { status: string }> {
   const { ctx, url, replyHeaders } = call
@@ -47,7 +47,7 @@ async function poll(call: RouteCall<null>): Promise<Response | { status: string 
     )
   const requestId = parseRequestId(onlyParameter(url, ['request_id']).value)
   if (requestId === null) return { status: 'expired' }
-  // Before the database is asked, so that of several at once one is answered.
+  // Note the poll before the database is asked, so that only one of several simultaneous polls is answered.
   polls(ctx).set(requestId, { at, isKnown: last?.isKnown ?? false })
   const status = await shownStatus(ctx, requestId)
   polls(ctx).set(requestId, { at, isKnown: status !== 'expired' })
@@ -84,8 +84,8 @@ const shown = ({ requestId, pushed, webOrigin, ip, requestedScopes, loginHint, m
 })
 
 /**
- * The form of the page, which needs no script and no cookie: the id of an approved request is enough to complete it. A
- * form that comes too early leads back to the page.
+ * Handles the form of the page, which needs neither script nor cookie: the id of an approved request is enough to
+ * complete it. A form that comes too early leads back to the page.
  */
 async function complete(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call, { needsNoCookie: true })

@@ -1,6 +1,6 @@
 /**
- * Stores authorization requests that wait for a wallet, or that a wallet decided. Each belongs to a pushed request,
- * which a consent is always read with: once that is decided or expired, the consent is over too.
+ * Stores authorization requests that wait for a wallet, or that a wallet decided. Each consent belongs to a pushed
+ * request, and is always read together with it: once the request is decided or expired, the consent is over too.
  */
 import { sql, sqlList, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -14,7 +14,7 @@ export interface NewConsent {
   requestHash: string
   userCode: string
   clientId: string
-  /** In the order of the request, with permission sets expanded. */
+  /** The scopes in the order of the request, with permission sets expanded. */
   requestedScopes: readonly string[]
   /** A DID, or a handle in lower case. */
   loginHint: string | null
@@ -26,7 +26,9 @@ export interface NewConsent {
   openedWith: string | null
   /** Two digits that the approving person has to type; null if none are required. */
   matchCode: string | null
-  /** Hash of the secret of the browser that this signs in to pages of this server; null if an app asked for it. */
+  /**
+   * Hash of the secret of the browser that the consent signs in to pages of this server; null if an app asked for it.
+   */
   browserHash: string | null
   createdAt: Millis
   expiresAt: Millis
@@ -75,7 +77,7 @@ export const findPendingConsentByCode = (reader: Reader, userCode: string, now: 
 export const findOpenConsentOf = (reader: Reader, requestHash: string, now: Millis): Promise<Consent | null> =>
   findConsent(reader, sql`c.request_hash = ${requestHash} AND ${isOpen(now)}`, now)
 
-/** A consent, as the browser names it that it signs in to pages of this server. */
+/** A consent that signs a browser in to pages of this server, as that browser names it. */
 export interface BrowserConsent {
   requestId: string
   browserHash: string
@@ -122,13 +124,13 @@ export const insertConsent = (tx: Tx, consent: NewConsent): Promise<number> =>
       ${consent.matchCode}, ${consent.browserHash}, ${consent.createdAt}, ${consent.expiresAt})
     ON CONFLICT DO NOTHING`)
 
-/** Delete the lapsed consent of a pushed request, so that it can have another. */
+/** Delete the lapsed consent of a pushed request, so that the request can get another one. */
 export const deleteLapsedConsentOf = (tx: Tx, requestHash: string, now: Millis): Promise<number> =>
   tx.run(
     sql`DELETE FROM wallet_consent WHERE request_hash = ${requestHash} AND status = 'pending' AND expires_at <= ${now}`,
   )
 
-/** Require a match code from now on. Returns 0 if the consent is no longer pending, or requires one already. */
+/** Require a match code from now on. Returns 0 if the consent is no longer pending, or already requires one. */
 export const latchMatchCode = (tx: Tx, requestId: string, matchCode: string, now: Millis): Promise<number> =>
   tx.run(sql`
     UPDATE wallet_consent SET match_code = ${matchCode}, push_dispatched_at = ${now}
@@ -142,8 +144,7 @@ export interface Verdict {
 }
 
 /**
- * Decide a pending consent. Returns 0 if it is no longer pending, or if its match code is no longer the one that was
- * read.
+ * Decide a pending consent. Returns 0 if it is no longer pending, or if its match code has changed since it was read.
  */
 export const decideConsent = (
   tx: Tx,
@@ -165,15 +166,15 @@ const completed = (condition: Sql): Sql => sql`
   RETURNING request_hash AS "requestHash", client_id AS "clientId", account_did AS did, granted_scope AS "grantedScope"`
 
 /**
- * Complete an approved consent for an app. Returns what was approved; null if it is in any other state, or is for a
+ * Complete an approved consent for an app. Returns the approved consent; null if it is in any other state, or is for a
  * browser.
  */
 export const completeConsent = (tx: Tx, requestId: string): Promise<ApprovedConsent | null> =>
   tx.get<ApprovedConsent>(completed(sql`request_id = ${requestId} AND browser_hash IS NULL`))
 
 /**
- * Complete an approved consent in its browser. Returns what was approved; null if it is in any other state, or is not
- * for this browser.
+ * Complete an approved consent in its browser. Returns the approved consent; null if it is in any other state, or is
+ * not for this browser.
  */
 export const completeConsentIn = (
   tx: Tx,
@@ -196,11 +197,11 @@ export const listLapsedConsents = (reader: Reader, before: Millis, limit: number
 export const deleteConsents = (tx: Tx, requestIds: readonly string[]): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_consent WHERE request_id IN ${sqlList(requestIds)}`)
 
-/** Delete what the account has decided. An approval that the browser has not used yet is void. */
+/** Delete the consents that the account has decided. An approval that the browser has not used yet becomes void. */
 export const deleteConsentsBy = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_consent WHERE account_did = ${did}`)
 
-/** Delete what the account has decided for browsers. */
+/** Delete the consents that the account has decided for browsers. */
 export const deleteBrowserConsentsBy = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM wallet_consent WHERE account_did = ${did} AND browser_hash IS NOT NULL`)
 

@@ -1,9 +1,9 @@
 /**
- * Wallet consents: authorization requests that may be decided in a wallet. One is made when the page of a request is
- * opened, unless the request names an account that has a password, or no account here has a wallet.
+ * Wallet consents: authorization requests that may be decided in a wallet. A consent is created when the page of a
+ * request is opened, unless the request names an account with a password, or no account here has a wallet.
  *
- * A consent holds no data of the client: it points to the pushed request, with the client's metadata at the time of the
- * push. Consuming the pushed request (by the form of the page, or by expiry) ends the consent too.
+ * A consent contains no data of the client: it points to the pushed request, which has the client's metadata from the
+ * time of the push. Consuming the pushed request (by the form of the page, or by expiry) ends the consent too.
  */
 import { randomBytes } from 'node:crypto'
 import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
@@ -49,10 +49,10 @@ import {
 export const CONSENT_KEPT_SECS = HOUR_SECS
 /** How long the events of a decided request are kept. */
 const EVENTS_KEPT_DAYS = 90
-/** Consents that are deleted in one transaction, and how many of them together with the creation of another. */
+/** Most consents that are deleted in one transaction, and how many are deleted whenever another one is created. */
 const MAX_FORGOTTEN = 500
 const MAX_FORGOTTEN_AT_CREATION = 20
-/** Requests that are shown to the account that they name. */
+/** Most requests that are shown to the account that they name. */
 const MAX_AWAITING = 20
 /** A scheme, a host name and a port fit; a longer header is ignored. */
 const MAX_ORIGIN_CHARS = 270
@@ -77,10 +77,11 @@ export interface OpenedRequest {
 }
 
 /**
- * Returns the consent of a request whose page is being shown: the one that it has, or a new one. Returns null if no
- * account here is known to have a wallet, if the account that the request names (`hinted`) has a password, and if the
- * client or the address has made too many consents. A failure is logged and returns null too, so that the page still
- * offers the password; but if nothing can be stored at all, no way would lead on, and the failure is thrown.
+ * Returns the consent of a request whose page is being shown: the existing one, or a new one. Returns null if no
+ * account here is known to have a wallet, if the account that the request names (`hinted`) has a password, or if the
+ * client or the address has made too many consents. After a failure, logs it and returns null, so that the page still
+ * offers the password. Throws the failure if nothing can be stored at all, because a password would not help then
+ * either.
  */
 export async function consentFor(
   exchange: Exchange,
@@ -113,13 +114,13 @@ async function orNone(
   }
 }
 
-/** Returns the consent that a request has and that can still be decided or completed; null if there is none. */
+/** Returns the existing consent of a request, if it can still be decided or completed; null otherwise. */
 const knownConsent = ({ ctx: { db, clock } }: Exchange, { idHash }: OpenedRequest): Promise<Consent | null> =>
   findOpenConsentOf(db, idHash, clock.now())
 
 /**
- * Returns the active account that a request names; null if there is none. Asks this server alone: a request may name
- * any handle.
+ * Returns the active account that a request names; null if there is none. Looks only on this server, because a request
+ * may name any handle.
  */
 export async function hintedAccount({ db }: Context, { request: { loginHint } }: OpenRequest): Promise<Account | null> {
   const account = loginHint === null ? null : await accountAt(db, loginHint)
@@ -178,8 +179,8 @@ function webOriginOf({ headers }: Request): string | null {
 }
 
 /**
- * Returns false if the request has a consent by now, or in the unlikely case that the code is taken: the page then
- * offers none.
+ * Store a consent. Returns false if the request has got a consent meanwhile or, which is unlikely, if the code is
+ * taken: the page then offers no wallet.
  */
 export async function storeConsent(tx: Tx, consent: NewConsent): Promise<boolean> {
   const { requestHash, clientId, requestedScopes, webOrigin, loginHint, createdAt } = consent
@@ -209,8 +210,9 @@ interface Offer {
 }
 
 /**
- * Store a consent and tell the devices of the account, in one transaction: how long the page takes then hardly depends
- * on whether there are any. If that fails, the consent is stored alone, because the page still offers its code.
+ * Store a consent and tell the devices of the account, in one transaction: the response time of the page then hardly
+ * depends on whether there are devices. If that fails, stores the consent alone, because its code on the page still
+ * works.
  */
 async function storeAndOffer(ctx: Context, consent: NewConsent, offer: Offer): Promise<void> {
   try {
@@ -228,7 +230,8 @@ async function storeAndOffer(ctx: Context, consent: NewConsent, offer: Offer): P
 }
 
 /**
- * If a device is notified, require the code that the page shows, which distinguishes this request from a stranger's.
+ * If a device is notified, require the code that the page shows: it distinguishes this request from one that a stranger
+ * made.
  */
 async function offerByPush(ctx: Context, tx: Tx, consent: NewConsent, { did, clientName }: Offer): Promise<void> {
   const devices = await notifyDevices(ctx, tx, did, consent, clientName)
@@ -262,7 +265,7 @@ export async function previewedConsent(
 
 export type ShownStatus = 'pending' | 'approved' | 'denied' | 'completed' | 'expired'
 
-/** What a page that waits for a decision is told. `expired` stands for unknown too. */
+/** Returns the state that a waiting page is told. `expired` also stands for unknown. */
 export async function shownStatus({ db, clock }: Context, requestId: string): Promise<ShownStatus> {
   const now = clock.now()
   const state = await findConsentState(db, requestId, now)
@@ -279,7 +282,7 @@ export async function shownStatus({ db, clock }: Context, requestId: string): Pr
 export const consentsAwaiting = async ({ db, clock }: Context, account: NamedAccount): Promise<Consent[]> =>
   pendingConsentsFor(db, await namesOf(db, account), clock.now(), MAX_AWAITING)
 
-/** Returns one of the requests that name the account and wait for its wallet; null if there is none with this id. */
+/** Returns the request with this id, if it names the account and waits for its wallet; null otherwise. */
 export async function consentAwaiting(ctx: Context, account: NamedAccount, requestId: string): Promise<Consent | null> {
   const consent = await previewedConsent(ctx, { requestId })
   const names = await namesOf(ctx.db, account)
@@ -288,7 +291,7 @@ export async function consentAwaiting(ctx: Context, account: NamedAccount, reque
 
 type NamedAccount = Pick<Account, 'did' | 'handle'>
 
-/** Everything that a client may call the account. */
+/** The names by which a client may call the account. */
 const namesOf = async (reader: Reader, { did, handle }: NamedAccount): Promise<string[]> => [
   did,
   ...(handle === null ? [] : [handle]),
@@ -314,7 +317,7 @@ async function forgetLapsedConsents(tx: Tx, now: Millis, limit: number): Promise
   )
 }
 
-/** Delete what has lapsed, in small transactions. Returns how many consents, and how many old events. */
+/** Delete lapsed consents and old events, in small transactions. Returns how many of each. */
 export async function forgetOldConsents({ db, clock }: Context): Promise<{ consents: number; consentEvents: number }> {
   const now = clock.now()
   let consents = 0

@@ -2,8 +2,8 @@
  * Decisions that wallets make: approval or denial by a signed proof, and the completion that turns an approval into an
  * authorization code once the browser asks for it.
  *
- * A proof is bound to its server, request, client, decision and scopes by its envelope. It needs no nonce of its own:
- * the consent changes from pending once, by a guarded update, so a proof that is sent again finds nothing to decide.
+ * A proof is bound to its server, request, client, decision and scopes by its envelope. It needs no nonce: a guarded
+ * update takes the consent out of `pending` once, so a proof that is sent again finds nothing to decide.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -49,10 +49,10 @@ export type GivenDecision = Static<typeof decisionSchema>
 const statusAfter = { approve: 'approved', deny: 'denied' } as const
 const isDecision = (text: string): text is keyof typeof statusAfter => Object.hasOwn(statusAfter, text)
 
-/** One refusal for everything that is wrong with a proof, so that it reveals neither accounts nor keys. */
+/** One refusal for all faults of a proof, so that it reveals neither accounts nor keys. */
 const proofRefused = () =>
   new Refusal(401, 'AuthenticationRequired', 'The decision could not be verified', { code: 'AUTHENTICATION_REQUIRED' })
-/** Unknown, decided and expired requests look the same. */
+/** The same refusal for unknown, decided and expired requests. */
 export const noSuchConsent = () => notFound('No such request is pending')
 const alreadyDecided = () => invalidRequest('The request was decided in the meantime')
 
@@ -61,8 +61,9 @@ const alreadyDecided = () => invalidRequest('The request was decided in the mean
  *
  * Throws, in this order: `AuthenticationRequired` if the proof is malformed or not fresh, `NotFound` if no such request
  * is pending, `AuthenticationRequired` if the account is not active here, if the signature or its key is not good, or
- * if the request names another account, as `provenBy` and `resolveHandle` do if these cannot be determined, `Forbidden`
- * for a wrong match code, which leaves the request pending, and `InvalidRequest` if another decision was faster.
+ * if the request names another account; what `provenBy` and `resolveHandle` throw if these cannot be determined;
+ * `Forbidden` for a wrong match code, which leaves the request pending, and `InvalidRequest` if another decision was
+ * faster.
  */
 export async function decideByWallet(
   exchange: Exchange,
@@ -108,8 +109,8 @@ export async function decideByWallet(
 }
 
 /**
- * Whether a request is for the account that decides it. One that names a handle is for the account whose identity
- * claims the handle now, and to which the handle leads: neither alone proves anything.
+ * Whether a request is for the account that decides it. A request that names a handle is for the account whose identity
+ * claims that handle now and to which the handle resolves: neither of the two alone proves anything.
  */
 async function isMeant(
   ctx: Context,
