@@ -19,27 +19,27 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
   /**
-   * Write an object unless one has this name already. Returns true if it is there for certain; otherwise a read has to
-   * tell which content the name has.
+   * Write an object unless its name is taken. Returns true if the name certainly holds this content; otherwise the
+   * caller has to read the object to learn whose content it holds.
    */
   writeNew(name: string, content: Uint8Array): Promise<boolean>
-  /** Returns the bytes from this place on, which by default is the start; null if no object has this name. */
+  /** Returns the object's bytes from offset `from` (default 0), or null if no object has this name. */
   read(name: string, from?: number): Promise<AsyncIterable<Uint8Array> | null>
-  /** Returns a small object that `swap` replaces, and a tag that no other version of it has; null if there is none. */
+  /** Returns a small object that `swap` may replace, with a tag unique to this version; null if there is none. */
   tagged(name: string): Promise<Tagged | null>
   /**
-   * Replace an object if it still has this tag; null creates it. No other content may be the same. Returns its new tag,
-   * or null if it has changed meanwhile. Throws if neither is certain.
+   * Replace an object if it still has this tag; with a null tag, create it. The content must differ from that of every
+   * other version. Returns the new tag, or null if the object has changed meanwhile. Throws if the outcome is unknown.
    */
   swap(name: string, content: Uint8Array, tag: string | null): Promise<string | null>
-  /** Throws `OperatorError` unless `writeNew` and `swap` keep their conditions, also beside other machines. */
+  /** Throws `OperatorError` unless the store enforces the conditions of `writeNew` and `swap` between machines too. */
   requireConditions(): Promise<void>
   /** Lists the names that begin with `prefix`. */
   names(prefix: string): AsyncIterable<string>
   delete(name: string): Promise<void>
-  /** Deletes all whose names begin with `folder` and a slash, and what is left of those that were written in part. */
+  /** Delete every object whose name begins with `folder` and a slash, including what was written only in part. */
   deleteFolder(folder: string): Promise<void>
-  /** Deletes what killed processes wrote in part, a day ago or earlier, under names that begin with `prefix`. */
+  /** Delete partial files that killed processes left more than a day ago under names that begin with `prefix`. */
   deleteParts(prefix: string): Promise<void>
 }
 
@@ -76,7 +76,7 @@ export function archiveAt(
   return bucketArchive(bucket, prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`, dataDir)
 }
 
-/** `key`: the one that names the folder. */
+/** `key`: the configuration key that names the folder. */
 function folderArchive(dir: string, key: string): Archive {
   const haveFolder = async (path: string): Promise<void> => {
     try {
@@ -102,7 +102,7 @@ function folderArchive(dir: string, key: string): Archive {
     async read(name, from = 0) {
       const path = join(dir, name)
       try {
-        // What this user may not look for is not missing.
+        // A file that this user may not look up is not the same as a missing one.
         await access(path, constants.F_OK)
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
@@ -115,7 +115,7 @@ function folderArchive(dir: string, key: string): Archive {
       const versions = await versionsOf(dir, name)
       for (const version of versions.toReversed()) {
         const file = Bun.file(join(dir, versionName(name, version)))
-        // One that was replaced is deleted.
+        // A version that was replaced since the listing may be deleted.
         if (await file.exists()) return { content: await file.bytes(), tag: String(version) }
       }
       return null
@@ -128,14 +128,15 @@ function folderArchive(dir: string, key: string): Archive {
       await haveFolder(dirname(path))
       let isNew = false
       await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
-      // Without links nothing says that it is there for certain, and no other content is the same.
+      // Without hard links, `isNew` is false even after a successful rename. No other version has the same content, so
+      // comparing the bytes decides.
       if (!isNew && !Buffer.from(await Bun.file(path).bytes()).equals(content)) return null
       if ((await versionsOf(dir, name)).at(-1) !== version) {
-        // This process was held up for so long that the name of an old version was free again.
+        // This process was suspended until the name of an old version was free again, and took that name.
         await rm(path, { force: true })
         return null
       }
-      // The one before stays: a version whose name is free again could be taken twice.
+      // Keep the previous version: if its name were free, a slow process could take it again.
       for (const old of versions.slice(0, -1)) await rm(join(dir, versionName(name, old)), { force: true })
       return String(version)
     },
@@ -171,10 +172,10 @@ function folderArchive(dir: string, key: string): Archive {
   }
 }
 
-/** Ends the names of files that are not whole yet. */
+/** Suffix of files that are not complete yet. */
 const PART = '.part'
 
-/** The time by which a file system dates its files, which may be on another machine. */
+/** Returns the current time by the clock of the file system, which may be on another machine. */
 async function timeAt(dir: string): Promise<Millis> {
   const probe = join(dir, probeName())
   try {
@@ -185,7 +186,7 @@ async function timeAt(dir: string): Promise<Millis> {
   }
 }
 
-/** Names in a folder that begin with `prefix`, those of files that are not whole among them. */
+/** Names in a folder that begin with `prefix`, including those of incomplete files. */
 async function filesBelow(dir: string, prefix: string): Promise<string[]> {
   const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
     (error: { code?: string }) => {
@@ -199,13 +200,13 @@ async function filesBelow(dir: string, prefix: string): Promise<string[]> {
     .filter((name) => name.startsWith(prefix))
 }
 
-/** What `requireConditions` and `timeAt` write, and delete. */
+/** Name of the file that `requireConditions` and `timeAt` write and delete. */
 const probeName = () => `conditions-${crypto.randomUUID()}`
 
 const unsafe = (what: string, remedy: string): OperatorError =>
   new OperatorError(`${what}, so no machine can take over safely: ${remedy}, or unset backup.takeover_secs`)
 
-/** An object that is replaced is a file for each version, of which the highest counts. */
+/** An object that can be replaced has a file for each version; the highest version counts. */
 const versionName = (name: string, version: number): string => `${name}.${version}`
 
 async function versionsOf(dir: string, name: string): Promise<number[]> {
@@ -221,12 +222,12 @@ async function versionsOf(dir: string, name: string): Promise<number[]> {
     .toSorted((a, b) => a - b)
 }
 
-/** What `link` fails with in file systems that have no links. */
+/** Error codes of `link` on file systems without hard links. */
 const linkless: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EINVAL'])
 
 /**
- * Give a file a name that no other has, and take its former one. If another file has the name, that one stays. Returns
- * true if this one has it for certain.
+ * Rename a file unless the new name is taken; then the file that has the name stays, and this one is deleted. Returns
+ * true if the name certainly belongs to this file.
  */
 async function linkOrRename(from: string, to: string): Promise<boolean> {
   let isNew = false
@@ -302,7 +303,7 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
     },
     names,
     delete: (name) => bucket.delete(prefix + name),
-    // Files in part are in the data directory, where backups look for them.
+    // Incomplete files are in the data directory, where backups clear them.
     deleteParts: () => Promise.resolve(),
     async deleteFolder(folder) {
       for await (const name of names(`${folder}/`)) await bucket.delete(prefix + name)
@@ -311,8 +312,8 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
 }
 
 /**
- * Write a stream to a file atomically: the file appears under its name whole, or not at all, also if several processes
- * write it. `place` gives the written file its name.
+ * Write a stream to a file atomically: the file appears under its name complete or not at all, even if several
+ * processes write it. `place` moves the finished file to its name.
  */
 export async function spoolWhole(
   path: string,
@@ -353,7 +354,7 @@ export async function spool(
 /** Largest size of objects that contain only a few values. */
 const MAX_SMALL_BYTES = 1024 ** 2
 
-/** Read an object into memory; null if there is none. Throws `OperatorError` if it is larger than it can be. */
+/** Read an object into memory. Returns null if there is none. Throws `OperatorError` if it has more than `maxBytes`. */
 export async function readWhole(
   archive: Archive,
   name: string,
@@ -363,7 +364,7 @@ export async function readWhole(
   return content && wholeOf(content, name, maxBytes)
 }
 
-/** The same, of an object that is being read. */
+/** As `readWhole`, for an object that is already being read. */
 export async function wholeOf(
   content: AsyncIterable<Uint8Array>,
   name: string,
@@ -390,7 +391,7 @@ export class DamagedObject extends OperatorError {
   }
 }
 
-/** Returns what an object says, in JSON. Throws `DamagedObject` if it is malformed, or not `isWhole`. */
+/** Parse an object as JSON. Throws `DamagedObject` if it is malformed, or if `isWhole` rejects it. */
 export function jsonObject<T>(name: string, bytes: Uint8Array, isWhole: (value: Partial<T>) => boolean): T {
   const value = parsedJson(Buffer.from(bytes).toString())
   if (typeof value !== 'object' || value === null || !isWhole(value)) throw new DamagedObject(name)

@@ -14,8 +14,8 @@ export const backupSweep: Sweep = {
   async run({ config, log }) {
     const destination = config.backup.destination!
     const { keep } = config.backup
-    // The child reads the configuration from the same environment and file as this process. These keys may also have
-    // come from its command line, "serve --domain".
+    // The child reads the same environment and configuration file as this process. These keys may have come from the
+    // command line instead (`serve --domain`).
     const env = {
       ...process.env,
       SERVICE_PUBLIC_URL: config.publicUrl,

@@ -4,9 +4,9 @@
  * A separate connection copies the database as of one instant (`instant-copy.ts`), so neither the server nor the backup
  * waits for the other. The copy blocks its thread; the backup therefore runs in its own process.
  *
- * Blobs are copied after the database. All that the copy lists exist at its instant, because a row is written after its
- * bytes. A blob that loses its last reference afterwards is kept for `blobs.temp_ttl_secs`, and one in a bucket for
- * another hour. A backup that takes longer may miss it, and reports it as missing.
+ * Blobs are copied after the database. Every blob that the copy lists existed at its instant, because a blob's bytes
+ * are written before its row. A blob that loses its last reference afterwards is kept for `blobs.temp_ttl_secs`, and in
+ * a bucket for another hour. A backup that takes longer may miss it, and reports it as missing.
  */
 import { existsSync, statSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
@@ -53,7 +53,7 @@ export interface BackupReport {
 
 export interface BackupOptions {
   passphrase: string | null
-  /** Refuse a passphrase that does not open the archive. Takes the time and the memory of a restore. Default: false. */
+  /** Refuse a passphrase that does not open the archive. Costs as much time and memory as a restore. Default: false. */
   isPassphraseTried?: boolean
   /** Number of snapshots to keep, including the new one; null keeps all. */
   keep: number | null
@@ -63,10 +63,10 @@ export interface BackupOptions {
 
 const ABANDONED_MILLIS = DAY_MILLIS
 /**
- * A snapshot that is incomplete for longer is from a backup that was killed. The first one to a bucket may take days.
+ * A snapshot that has been incomplete for longer was left by a killed backup. The first one to a bucket may take days.
  */
 const ABANDONED_SNAPSHOT_MILLIS = 7 * DAY_MILLIS
-/** Blobs that are deleted before the next look whether another backup has begun. */
+/** Number of blobs to delete before checking again whether another backup has begun. */
 const DELETED_BLOBS = 100
 
 /**
@@ -151,7 +151,7 @@ async function writeSnapshot(config: Config, archive: Archive, { begun, seal, co
   if (config.signingKeyMasterKey === null && existsSync(keyFile))
     await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
 
-  // A bucket is a copy on other machines already, and may be larger than any backup of a database.
+  // Blobs in a bucket are already on other machines, and may be larger than any backup of a database.
   const blobs =
     config.blobs.store === 's3' && !config.backup.bucketBlobs
       ? { copied: 0, kept: 0, missing: [] }
@@ -175,7 +175,7 @@ async function writeSnapshot(config: Config, archive: Archive, { begun, seal, co
   return blobs
 }
 
-/** The copy of the database, while there is room: on its way to a bucket it is stored on this disk once more. */
+/** Yields the database copy while the disk has room: on its way to a bucket, it is stored on this disk again. */
 async function* copied(copy: string, dataDir: string): AsyncGenerator<Uint8Array> {
   try {
     yield* whileRoom(Bun.file(copy).stream(), dataDir, COMMIT_BYTES)
@@ -232,7 +232,7 @@ async function copyBlobs(database: Database, storage: BlobStorage, archive: Arch
     if (await copyOne(blob)) report.copied++
     else absent.push(blob)
   }
-  // A machine that has just taken over fetches files from the mirror meanwhile.
+  // A machine that has just taken over fetches files from the mirror meanwhile, so try again.
   for (const blob of absent)
     if (await copyOne(blob)) report.copied++
     else {
@@ -272,9 +272,9 @@ interface Dropping {
 }
 
 /**
- * Delete all but `keep` snapshots: the new one and the newest others stay, and those of other servers. Those of backups
- * that were killed go too. Then delete the blobs that no remaining snapshot lists, while no other backup is in
- * progress, which may count on any of them. Returns how many complete snapshots were deleted.
+ * Delete old snapshots. Keeps `keep` of this server's, the new one included, and all of other servers; deletes those
+ * that killed backups left incomplete. Then deletes the blobs that no remaining snapshot lists, unless another backup
+ * is in progress, which may rely on any of them. Returns how many complete snapshots were deleted.
  */
 async function dropOld(archive: Archive, { made, keep, suffix, database, now, owner }: Dropping): Promise<number> {
   await archive.deleteParts(BLOBS)
@@ -307,7 +307,7 @@ async function dropOld(archive: Archive, { made, keep, suffix, database, now, ow
   }
   const remaining = [made, ...kept]
   for await (const page of unneededBlobs(archive, needed)) {
-    // A backup that has begun since the first look may count on any of them.
+    // A backup that has begun since the first look may rely on any of them.
     const found = await snapshotsIn(archive)
     if ([...found.complete, ...found.incomplete].some((snapshot) => !remaining.includes(snapshot))) break
     for (const name of page) await archive.delete(name)
@@ -315,7 +315,7 @@ async function dropOld(archive: Archive, { made, keep, suffix, database, now, ow
   return old.length
 }
 
-/** Yields the names of blobs with other CIDs than these, in pages. */
+/** Yields, in pages, the names of blobs whose CIDs are not in `needed`. */
 async function* unneededBlobs(archive: Archive, needed: ReadonlySet<string>): AsyncGenerator<string[]> {
   let page: string[] = []
   for await (const name of archive.names(BLOBS)) {

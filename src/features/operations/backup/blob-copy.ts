@@ -11,13 +11,13 @@ const TRANSFERS_AT_ONCE = 4
 
 export interface BlobCopies {
   copied: number
-  /** Already there, for example from a copy that was interrupted. */
+  /** Already at the target, for example from an interrupted copy. */
   kept: number
-  /** CIDs of blobs that the source lacks, or has damaged. */
+  /** CIDs of blobs that are missing or damaged at the source. */
   missing: string[]
 }
 
-/** Verifies the digest of every blob on the way. */
+/** Verifies the digest of every blob that it copies. */
 export async function copyBlobs(
   reader: Reader,
   from: BlobStorage,

@@ -1,4 +1,4 @@
-/** The continuous backup of a SQLite database: everything that commits write is sent on while the server runs. */
+/** The continuous backup of a SQLite database: sends every commit to the destination while the server runs. */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { sql } from '../../../platform/database/database.ts'
@@ -12,7 +12,7 @@ interface Handle {
 
 const sendingOf = perContext((): Handle => ({ state: null, noteStart() {} }))
 
-/** Returns null if none is configured. */
+/** Returns null if no continuous backup is configured, or it has not started yet. */
 export const continuousState = (ctx: Context): ContinuousState | null =>
   ctx.config.backup.continuous === null ? null : (sendingOf(ctx).state?.() ?? null)
 
@@ -48,5 +48,5 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
   return () => sending.stop()
 }
 
-/** The port is open: a write that the destination does not take is refused after a while. */
+/** Call it once the port is open: from then on, a write that the destination does not take in time is refused. */
 export const noteStart = (ctx: Context): void => sendingOf(ctx).noteStart()

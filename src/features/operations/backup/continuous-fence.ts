@@ -1,5 +1,5 @@
 /**
- * The fence by which a machine takes a chain over from another one: it creates the next segment itself. The other
+ * The fence with which a machine takes a chain over from another one: it creates the next segment itself. The other
  * machine then cannot store a segment under that number, and acknowledges nothing more.
  */
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -16,7 +16,7 @@ interface Fence {
   now: Millis
 }
 
-/** Make a segment without pages that follows `last`. Returns it sealed, and the state of the chain with it. */
+/** Make a segment without pages that follows `last`. Returns it sealed, and the state of the chain after it. */
 export async function sealFence(
   key: Uint8Array,
   chain: string,
@@ -25,7 +25,7 @@ export async function sealFence(
 ): Promise<{ sealed: Uint8Array; built: Built }> {
   const { next: number, digest: previous, seq, promise } = last
   const at = Math.max(now, last.at + 1)
-  // The former holder may have stored segments after this one.
+  // The former holder may have stored later segments.
   const next = number + 1 + NUMBERS_LEFT_OUT
   const header = {
     kind: 'segment',
@@ -45,8 +45,8 @@ export async function sealFence(
 }
 
 /**
- * Create an object, unless there is one of this name. Returns whether the object of this name has this content; null if
- * it is not certain that there is one.
+ * Create an object unless its name is taken. Returns whether the name has this content, or null if it is uncertain
+ * whether there is such an object.
  */
 export async function createOrCompare(archive: Archive, name: string, content: Uint8Array): Promise<boolean | null> {
   if (await archive.writeNew(name, content)) return true
@@ -84,8 +84,8 @@ export async function lastSegmentOf(source: Source, chain: string): Promise<Last
 }
 
 /**
- * Keep the machine that has written this chain from continuing it. Returns the state of the chain afterwards; null if
- * it has no segment. Throws as `lastSegmentOf`.
+ * Keep the machine that wrote this chain from continuing it. Returns the state of the chain afterwards; null if the
+ * chain has no segment. Throws as `lastSegmentOf`.
  */
 export async function endChain(
   source: Source,

@@ -3,17 +3,17 @@
  *
  * - `continuous/<chain>/key`: the key that seals the objects of the chain, itself sealed like a backup;
  * - `continuous/<chain>/master-key`: the master key, if it is stored beside the database;
- * - `continuous/<chain>/segment-<number>`: pages of the database as of a commit, those that changed since the segment
- *   before; it names the digest of that one;
- * - `continuous/<chain>/piece-<number>-<index>`: a piece of the database's file, read while it was written to;
+ * - `continuous/<chain>/segment-<number>`: the pages of the database, as of a commit, that have changed since the
+ *   previous segment, whose digest it names;
+ * - `continuous/<chain>/piece-<number>-<index>`: a piece of the database file, read while the server wrote to it;
  * - `continuous/<chain>/base-<number>-<milliseconds>`: the digests of these pieces, and when they were complete.
  *
- * The pieces of a base are of different instants. The segments from its number on replace every page that changed while
- * they were read. So a base can be used from its segment `complete` on, and neither writers nor checkpoints wait for
- * it.
+ * The pieces of a base are from different instants. The segments from its number on replace every page that changed
+ * while the pieces were read. So the base can be used from its segment `complete` on, and neither writers nor
+ * checkpoints wait for it.
  *
- * An object is a header in clear, which says what it is, and its compressed content, sealed with AES-256-GCM. The
- * header is authenticated with it.
+ * An object has a header in clear, which says what it is, and compressed content, sealed with AES-256-GCM, which also
+ * authenticates the header.
  */
 import { createCipheriv } from 'node:crypto'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -26,16 +26,16 @@ const NONCE_BYTES = 12
 /** A header is a few hundred bytes. */
 const MAX_HEADER_BYTES = 4096
 const WORD_BYTES = 4
-/** Handing less than this to another thread, and waiting for a turn of the event loop, takes longer than doing it. */
+/** Compressing less than this takes less time than handing it to another thread and waiting for the event loop. */
 const MAX_SMALL_BYTES = 256 * 1024
 /**
- * A segment is sent only if its number is less than this above that of the first one which is not known to be at the
- * destination. So this many are under way at most.
+ * A segment is sent only if its number is less than this above the first segment that is not known to be at the
+ * destination. So at most this many are under way.
  */
 export const MAX_UNDER_WAY = 8
 /**
- * A process that continues the chain of another one begins with a segment after which this many numbers are left out:
- * the other one may have stored segments there that follow one which was never stored. More than `MAX_UNDER_WAY`.
+ * A process that continues another process's chain skips this many numbers after its first segment: the other process
+ * may have stored segments there that follow one which was never stored. More than `MAX_UNDER_WAY`.
  */
 export const NUMBERS_LEFT_OUT = 64
 
@@ -46,21 +46,21 @@ interface Common {
 
 export interface SegmentHeader extends Common {
   kind: 'segment'
-  /** SHA-256 of the segment before, in hex; of the first one, of the name of the chain. */
+  /** SHA-256 of the previous segment, in hex; in the first segment, of the chain's name. */
   previous: string
-  /** The content has all commits that were made up to this instant. Greater than that of the segment before. */
+  /** The content has all commits up to this instant, which is later than that of the previous segment. */
   at: Millis
   /** The highest number that the event log had used. */
   seq: number
   /** Size of the database, in pages. */
   databasePages: number
-  /** Of the lease under which it was made: never less than that of the segment before. Earlier versions have none. */
+  /** Epoch of the lease under which it was made; never lower than before. Absent in earlier versions. */
   epoch?: number
-  /** Whether nothing after it was acknowledged. */
+  /** `sync`: no later commit was acknowledged before the destination had its segment. */
   promise?: 'async' | 'sync'
-  /** Where the log of the database had it. Earlier versions have none. */
+  /** Its position in the log of the database. Absent in earlier versions. */
   position?: LogPosition
-  /** Number of the segment that follows, if it is not the next number. */
+  /** Number of the segment that follows, if that is not `number + 1`. */
   next?: number
   /** Number of a segment that was known to be at the destination when this one was made. */
   through?: number
@@ -73,7 +73,7 @@ export interface BaseHeader extends Common {
   kind: 'base'
   /** Digest of the segment before `number`. */
   previous: string
-  /** The base can be used with all segments from `number` to this one, at least. One less than `number`: with none. */
+  /** The base needs at least the segments from `number` to this one; if this is one less than `number`, none. */
   complete: number
   at: Millis
 }
@@ -86,7 +86,7 @@ export interface PieceHeader extends Common {
 type Header = SegmentHeader | BaseHeader | PieceHeader
 
 export interface BaseContent {
-  /** The index of the first piece; earlier versions have none, which is 0. */
+  /** Index of the first piece. Absent in earlier versions, where it is 0. */
   first?: number
   /** SHA-256 of each piece, in hex. */
   pieces: string[]
@@ -103,7 +103,7 @@ export interface ObjectName {
   chain: string
   kind: 'segment' | 'piece' | 'base' | 'key'
   number: number
-  /** Of a base. */
+  /** Only meaningful for a base. */
   at: Millis
 }
 
@@ -128,7 +128,7 @@ export const digestOf = (bytes: Uint8Array | string): string =>
 const imported = (key: Uint8Array): Promise<CryptoKey> =>
   crypto.subtle.importKey('raw', new Uint8Array(key), 'AES-GCM', false, ['decrypt'])
 
-/** Compresses and seals. Content of more than `maxHereBytes` is compressed on another thread: leave it as it is. */
+/** Compress and seal. Content of more than `maxHereBytes` is compressed on another thread: do not change it. */
 export async function sealObject(
   key: Uint8Array,
   header: Header,
@@ -144,12 +144,12 @@ export async function sealObject(
   const compressed = isSmall
     ? Bun.zstdCompressSync(content, { level: 1 })
     : await Bun.zstdCompress(content, { level: 1 })
-  // On another thread, the copies would take longer than this.
+  // Encrypt on this thread: copying to and from another one would take longer.
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(clear)
   return Buffer.concat([clear, nonce, cipher.update(compressed), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The header of a segment, as its own process has written it; null for other bytes. */
+/** Returns the header of a segment without authenticating it; null for other bytes. For segments of this process. */
 export function headerOf(bytes: Uint8Array): SegmentHeader | null {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const start = MAGIC.length + WORD_BYTES
@@ -162,7 +162,7 @@ export function headerOf(bytes: Uint8Array): SegmentHeader | null {
   }
 }
 
-/** Throws `OperatorError` if the object is damaged, or is another one than its name says. */
+/** Throws `OperatorError` if the object is damaged, or is not the one that its name says. */
 export async function openObject<Kind extends Header['kind']>(
   key: Uint8Array,
   bytes: Uint8Array,

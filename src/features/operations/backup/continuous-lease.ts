@@ -1,6 +1,6 @@
 /**
- * The lease of a continuous backup: which data directory may continue it. `continuous/lease` is replaced on condition
- * that it is unchanged. docs/design/second-machine.md has the whole.
+ * The lease of a continuous backup: which data directory may continue it. `continuous/lease` is replaced only on
+ * condition that it is unchanged. docs/design/second-machine.md describes the whole.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -16,26 +16,26 @@ import { CONTINUOUS } from './continuous-format.ts'
 const LEASE = `${CONTINUOUS}lease`
 const HOLDER_FILE = 'holdfast.holder'
 const RUNS_FILE = 'holdfast.runs'
-/** Starts that may have taken the lease. There is more than one only after starts that could not take it. */
+/** Most starts to remember that may have taken the lease. More than one only after starts that could not take it. */
 const MAX_RUNS = 32
-/** A lease that is unchanged for this many times its length has run out, whatever the two clocks do meanwhile. */
+/** A lease that is unchanged for this many times its duration has expired, whatever the two clocks do meanwhile. */
 const PATIENCE = 1.25
 
 export interface LeaseRecord {
   /** The data directory that may continue the chain. */
   holder: string
   /**
-   * Of the process that took it: another one with each start. A copy of the data directory has the same holder, but its
-   * starts are others. Absent in leases of earlier versions.
+   * Identifies the process that took the lease; every start is another one. A copy of the data directory has the same
+   * holder but other starts. Absent in leases of earlier versions.
    */
   run?: string
-  /** For operators: the name of its machine. */
+  /** Name of the holder's machine, for operators. */
   name: string
-  /** Greater with each holder. */
+  /** Rises with each new holder. */
   epoch: number
-  /** The chain that it continues, or that another machine has to; empty before there is one. */
+  /** The chain that the holder continues, or its successor has to; empty before there is one. */
   chain: string
-  /** The chain that the holder has begun, until it has a base and counts. */
+  /** A chain that the holder has begun, and that does not count until it has a base. */
   begins?: string
   /**
    * Number of a segment that the chain has. No machine takes over with a copy that lacks it, and only segments below it
@@ -47,11 +47,11 @@ export interface LeaseRecord {
    * versions.
    */
   promise?: 'async' | 'sync'
-  /** How long a renewal keeps it valid; 0: until another holder takes it. */
+  /** How long a renewal keeps the lease valid; 0: until another holder takes it. */
   ttlMillis: number
-  /** Greater with each renewal, so that no two contents are the same. */
+  /** Rises with each renewal, so that no two contents are the same. */
   beat: number
-  /** When it was renewed, by the clock of the holder. */
+  /** When the lease was renewed, by the clock of the holder. */
   at: Millis
 }
 
@@ -60,7 +60,7 @@ export interface FoundLease {
   tag: string
 }
 
-/** This data directory may not continue the chain: another one does. */
+/** This data directory may not continue the chain, because another one does. */
 export class Superseded extends OperatorError {
   constructor({ holder, name, at }: LeaseRecord, dataDir: string) {
     const renewed = `lease renewed at ${new Date(at).toISOString()}`
@@ -80,7 +80,7 @@ export async function readLease(archive: Archive): Promise<FoundLease | null> {
   return { record, tag: found.tag }
 }
 
-/** Returns null if there is none, or a damaged one. */
+/** Returns null if there is no lease, or a damaged one. */
 export async function wholeLease(archive: Archive): Promise<LeaseRecord | null> {
   const found = await archive.tagged(LEASE)
   return found && recordOf(found.content)
@@ -99,8 +99,8 @@ function recordOf(content: Uint8Array): LeaseRecord | null {
 }
 
 /**
- * The name under which a data directory has held the lease; null if it never has. Earlier versions may have left an
- * empty file after a loss of power.
+ * Returns the name under which this data directory has held the lease; null if it never has. Earlier versions may have
+ * left an empty file after a loss of power.
  */
 export const formerHolder = (dataDir: string): string | null =>
   (existsSync(holderFile(dataDir)) && readFileSync(holderFile(dataDir), 'utf8')) || null
@@ -108,18 +108,18 @@ export const formerHolder = (dataDir: string): string | null =>
 export const holderFile = (dataDir: string): string => join(dataDir, HOLDER_FILE)
 const runsFile = (dataDir: string): string => join(dataDir, RUNS_FILE)
 
-/** Whether a process with this data directory, and no copy of it, wrote this. */
+/** Whether a process with this data directory, not with a copy of it, wrote this record. */
 export const isOwn = ({ holder, run }: LeaseRecord, dataDir: string): boolean =>
   holder === formerHolder(dataDir) && (run === undefined || formerRuns(dataDir).includes(run))
 
 /**
- * Whether this data directory has taken the lease for the first time, and was killed before it could note under which
- * name.
+ * Whether this data directory has taken the lease for the first time, and its process was killed before it could note
+ * the name of the holder.
  */
 export const isFirstOwn = ({ run }: LeaseRecord, dataDir: string): boolean =>
   formerHolder(dataDir) === null && run !== undefined && formerRuns(dataDir).includes(run)
 
-/** The lease at the destination, and whether this data directory holds it; null if there is none. */
+/** Returns the lease at the destination, and whether this data directory holds it; null if there is none. */
 export async function leaseSeenFrom(
   config: Config,
   archive: Archive,
@@ -139,13 +139,13 @@ const noteRuns = (dataDir: string, runs: readonly string[]): void =>
 type Place = { config: Config; clock: Clock; archive: Archive }
 
 export class Lease {
-  /** Until when no other machine can have taken it, by the monotonic clock. */
+  /** Until when no other machine can have taken the lease, by the monotonic clock. */
   #heldUntil = Infinity
 
   private constructor(
     readonly place: Place,
     private found: FoundLease,
-    /** What an earlier start of this data directory had written; null if another holder had it. */
+    /** What an earlier start of this data directory had written; null if another holder had the lease. */
     readonly former: LeaseRecord | null,
     askedAt: number,
   ) {
@@ -161,8 +161,8 @@ export class Lease {
   }
 
   /**
-   * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. For a lease that expires, or
-   * a takeover, throws `OperatorError` if the destination does not support conditional requests.
+   * Take the lease from `former`, or create it. Returns null if it has changed meanwhile. If the lease expires, or is
+   * taken over, throws `OperatorError` if the destination does not support conditional requests.
    *
    * `run`: the same for every try of a process. `knownEpoch`: the highest epoch of the chain, which counts if an
    * operator has deleted the lease.
@@ -204,8 +204,8 @@ export class Lease {
       beat: (former?.record.beat ?? 0) + 1,
       at: clock.now(),
     }
-    // First, because the lease may be taken although there is no answer. The start that it names stays: others that
-    // could not take it may have been many.
+    // Note the run first, because the lease may be taken although no answer arrives. Keep the run that the lease names,
+    // however many starts since then could not take it.
     const last = isSame && former.record.run !== undefined ? [former.record.run, run] : [run]
     noteRuns(dataDir, [...formerRuns(dataDir).filter((each) => !last.includes(each)), ...last])
     const tag = await archive.swap(LEASE, encode(record), former?.tag ?? null)
@@ -215,7 +215,7 @@ export class Lease {
     return new Lease(place, { record, tag }, isSame ? former.record : null, askedAt)
   }
 
-  /** Renew it. Returns false if another machine has taken it. */
+  /** Renew the lease. Returns false if another machine has taken it. */
   async renew(changed: Partial<Pick<LeaseRecord, 'chain' | 'begins' | 'through' | 'promise'>> = {}): Promise<boolean> {
     const { clock, archive } = this.place
     const askedAt = clock.monotonic()
@@ -228,12 +228,12 @@ export class Lease {
     return true
   }
 
-  /** Leave it to the process that has it with a copy of this data directory, as if it had not been taken. */
+  /** Give the lease back to the process with a copy of this data directory, as if it had not been taken. */
   async giveBack(former: LeaseRecord): Promise<void> {
     await this.place.archive.swap(LEASE, encode({ ...former, beat: this.record.beat + 1 }), this.found.tag)
   }
 
-  /** Look whether another machine has taken it. Returns what that one wrote, or null. */
+  /** Returns the record of another machine that has taken the lease, or null. */
   async otherHolder(): Promise<LeaseRecord | null> {
     const record = await wholeLease(this.place.archive)
     return record !== null && this.#isOthers(record) ? record : null
@@ -244,13 +244,14 @@ export class Lease {
   }
 
   /**
-   * Replace a lease that was deleted or damaged. Returns null if there is a valid one, which may be another machine's.
+   * Replace a lease that was deleted or damaged. Returns null if there is a valid lease, which may be another
+   * machine's.
    */
   async #replaceDamaged(content: Uint8Array): Promise<string | null> {
     const { archive } = this.place
     const found = await archive.tagged(LEASE)
     if (found !== null && recordOf(found.content) !== null) return null
-    // However often it is read in part, it may be another machine's.
+    // The rest may show another machine's lease, however often these bytes are read in part.
     if (found !== null && this.#mayBeginOthers(found.content))
       throw new Error(`${LEASE} is damaged, or was read in part: delete it, unless another machine serves`)
     const again = await archive.tagged(LEASE)
@@ -259,7 +260,7 @@ export class Lease {
     return archive.swap(LEASE, content, found?.tag ?? null)
   }
 
-  /** Whether these bytes may be the first ones of a lease that another process has written. */
+  /** Whether these bytes may be the beginning of a lease that another process has written. */
   #mayBeginOthers(bytes: Uint8Array): boolean {
     const { holder, run } = this.record
     const text = Buffer.from(bytes).toString()
@@ -282,29 +283,29 @@ export class Lease {
   }
 }
 
-/** Watches whether the lease of another machine runs out. */
+/** Watches whether another machine's lease expires. */
 export class LeaseWatch {
   #tag: string | null = null
   #seenAt = 0
 
   constructor(readonly clock: Pick<Clock, 'monotonic'>) {}
 
-  /** `askedAt`: when the read of `found` began, by the monotonic clock. Returns whether it has run out. */
+  /** `askedAt`: when the read of `found` began, by the monotonic clock. Returns whether the lease has expired. */
   note(found: FoundLease, askedAt: number): boolean {
     if (this.#tag !== found.tag) {
       this.#tag = found.tag
       this.#seenAt = this.clock.monotonic()
       return false
     }
-    // Count only a read that began after the whole time: a watcher that was frozen itself must not take that for the
-    // silence of the holder.
+    // Count only a read that began after the whole time had passed: a watcher that was frozen must not mistake its own
+    // pause for the holder's silence.
     const { ttlMillis } = found.record
     return ttlMillis > 0 && askedAt - this.#seenAt >= ttlMillis * PATIENCE
   }
 }
 
-/** How every lease begins. */
+/** The beginning of every lease. */
 const START = '{"holder":"'
-/** `holder` and `run` come first: they tell whose it is if the rest is missing. */
+/** `holder` and `run` come first: they show whose lease it is even if the rest is missing. */
 const encode = ({ holder, run, ...rest }: LeaseRecord): Uint8Array =>
   Buffer.from(JSON.stringify({ holder, run, ...rest }))

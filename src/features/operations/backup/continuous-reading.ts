@@ -1,13 +1,13 @@
-/** Reads the objects of a continuous backup, segments several at a time: each takes a request to the destination. */
+/** Reads the objects of a continuous backup. Requests segments several at a time, because each takes a request. */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { readWhole, type Archive } from './archive.ts'
 import { digestOf, openObject, segmentName, type SegmentHeader } from './continuous-format.ts'
 
-/** Most bytes of an object: far more than those of the largest transaction. */
+/** Most bytes of an object: far more than the largest transaction takes. */
 const MAX_OBJECT_BYTES = 1024 ** 3
-/** Segments that are asked for at once, once there is more than one to read. */
+/** Most segments that are requested ahead. */
 const MAX_AHEAD = 16
-/** Bytes of segments that are read ahead, if they are all as large as the last one. */
+/** Most bytes of segments to read ahead, assuming that each is as large as the last one. */
 const MAX_BYTES_AHEAD = 32 * 1024 ** 2
 
 export interface Segment {
@@ -33,10 +33,10 @@ export async function segmentOf(archive: Archive, key: Uint8Array, name: string)
   return bytes && { ...(await openObject(key, bytes, name, 'segment')), digest: digestOf(bytes) }
 }
 
-/** Reads the segments of a chain one after another, and asks for the next ones before they are needed. */
+/** Reads the segments of a chain one after another, and requests the next ones before they are needed. */
 export class SegmentReader {
   readonly #asked = new Map<number, Promise<Segment | null>>()
-  /** How many were there, one after another. */
+  /** How many consecutive segments were found. */
   #found = 0
 
   constructor(
@@ -50,7 +50,7 @@ export class SegmentReader {
     for (const each of this.#asked.keys()) if (each < number) this.#asked.delete(each)
     try {
       const asked = this.#asked.get(number)
-      // A segment that was missing when it was asked for may have been stored since.
+      // A segment that was missing when it was requested ahead may have been stored since.
       const found = (await asked) ?? (await this.#segment(number))
       if (found === null) this.#rest()
       else this.#askAhead(number, found.content.byteLength)
@@ -63,12 +63,12 @@ export class SegmentReader {
 
   #askAhead(number: number, bytes: number): void {
     const fitting = Math.floor(MAX_BYTES_AHEAD / Math.max(1, bytes))
-    // One that has just been stored is often the last one.
+    // Request nothing after the first one: a segment that has just been stored is often the last.
     const ahead = Math.min(2 ** this.#found++ - 1, MAX_AHEAD, fitting)
     for (let next = number + 1; next <= number + ahead; next++) {
       if (this.#asked.has(next)) continue
       const asked = this.#segment(next)
-      // An error is thrown to the one that reads it.
+      // The call that reads this segment gets the error.
       asked.catch(() => undefined)
       this.#asked.set(next, asked)
     }

@@ -1,9 +1,9 @@
 /**
  * Builds the database as of an instant from a continuous backup: a base, and the segments that follow it.
  *
- * A list of the bucket may lack the newest objects, so segments are asked for by number until one is not there. Several
- * are sent at a time, so the last ones of a server that was lost may be there without the one before them: they were
- * never acknowledged. Anything else that is listed, and later, shows that a segment is missing.
+ * A list of the bucket may lack the newest objects, so segments are requested by number until one is missing. A server
+ * sends several at a time, so the last segments of a lost server may be there without the one before them: they were
+ * never acknowledged. Any other listed segment with a higher number shows that one is missing.
  */
 import { Database } from 'bun:sqlite'
 import { ftruncateSync, writeSync } from 'node:fs'
@@ -45,11 +45,11 @@ import {
 import type { Unseal } from './sealing.ts'
 
 export interface FetchedInstant extends Fetched {
-  /** The name of the chain, and of its last segment that was applied. */
+  /** The chain, and its last segment that was applied. */
   from: string
   /** The instant of the last commit that was restored, at the latest. */
   at: Millis
-  /** The highest number of the event log that any chain here knows of. */
+  /** The highest event number that any chain here knows of. */
   seq: number
 }
 
@@ -61,18 +61,18 @@ export interface Source {
 
 export interface Chain {
   bases: (ObjectName & { name: string })[]
-  /** The highest number of a segment that is listed. */
+  /** The highest number of a listed segment. */
   last: number
-  /** The segments below this number were there, as bases say. */
+  /** All segments below this number existed, as the bases show. */
   known: number
 }
 
 /**
- * Build the database as of `at` in the data directory of `config`, whose database is a file, and fetch its blobs as far
- * as backups at the same place, or `others`, have them.
+ * Build the database as of `at` in the data directory of `config`, which uses SQLite, and fetch its blobs as far as
+ * backups at the same place, or `others`, have them.
  *
  * Throws OperatorError if the directory already holds a database or another master key, if the backup does not reach
- * back to the instant, or if anything that is needed is missing or damaged.
+ * back to the instant, or if an object that is needed is missing or damaged.
  */
 export async function fetchInstant(
   config: Config,
@@ -114,7 +114,7 @@ export async function fetchInstant(
   }
 }
 
-/** What is at the destination of a continuous backup now. */
+/** Lists what the destination of a continuous backup holds now. */
 export async function sourceOf(archive: Archive, unseal: Unseal): Promise<Source> {
   return { archive, part: partOf(archive, unseal), names: await listed(archive) }
 }
@@ -161,7 +161,7 @@ export interface Built {
   at: Millis
   seq: number
   epoch: number
-  /** Whether nothing after it was acknowledged before it was in the chain. */
+  /** `sync`: nothing after this segment was acknowledged before the chain had it. */
   promise: 'async' | 'sync'
 }
 
@@ -194,7 +194,7 @@ export async function build(
     promise: 'async',
   }
   const segments = new SegmentReader(archive, key, chain)
-  // Every segment is of a later instant than the one before.
+  // Each segment is from a later instant than the previous one.
   while (built.next <= base.header.complete || built.at < at) {
     const number = built.next
     const name = segmentName(chain, number)
@@ -215,12 +215,12 @@ export async function build(
   return built
 }
 
-/** Whether a segment that is not there was there, or one after it was acknowledged. */
+/** Whether a segment that is not there was lost: it was there before, or a later one was acknowledged. */
 async function isMissing({ archive, names }: Source, key: Uint8Array, chain: string, number: number): Promise<boolean> {
   const { last, known } = names.get(chain)!
   if (number < known || last >= number + MAX_UNDER_WAY) return true
   const lease = await wholeLease(archive).catch(unlessDamaged)
-  // One that was stored since it was asked for is not missing.
+  // A segment that was stored since it was requested is not missing.
   if (lease?.chain === chain && (lease.through ?? 0) >= number)
     return (await segmentOf(archive, key, segmentName(chain, number))) === null
   for (let later = number + 1; later <= last; later++) {
@@ -230,15 +230,15 @@ async function isMissing({ archive, names }: Source, key: Uint8Array, chain: str
   return false
 }
 
-/** Throws `OperatorError` unless it follows what was applied, and is of no earlier epoch. */
+/** Throws `OperatorError` unless the segment follows the last one that was applied, and its epoch is no lower. */
 export function requireOrder({ previous, epoch = 0 }: SegmentHeader, built: Built, name: string): void {
   if (previous !== built.digest || epoch < built.epoch)
     throw new OperatorError(`${name} does not follow the segment before it`)
 }
 
 /**
- * Replace the pages of a segment, in one turn of the event loop. Does no harm if it is repeated, with all segments that
- * follow.
+ * Write the pages of a segment, in one turn of the event loop. Repeating this does no harm if all segments that follow
+ * are applied again too.
  */
 export function apply({ fd }: FileHandle, segment: Segment, { at }: Built): Built {
   for (const { number, page } of pagesIn(segment.content)) writeAt(fd, page, (number - 1) * PAGE_BYTES)
@@ -288,8 +288,8 @@ function writeAt(file: number, bytes: Uint8Array, position: number): void {
 }
 
 /**
- * What was sent after the instant counts too: relays have seen it. A damaged segment does not: the event log continues
- * above the clock in any case.
+ * Returns the highest event number at the destination. Events after the restored instant count too, because relays have
+ * seen them. Damaged segments do not: the event log continues above the clock in any case.
  */
 async function highestSeq(source: Source, seq: number): Promise<number> {
   let highest = seq

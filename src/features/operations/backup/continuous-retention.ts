@@ -5,11 +5,11 @@ import { CONTINUOUS, parseObjectName, type ObjectName } from './continuous-forma
 
 interface Kept {
   now: Millis
-  /** Restores can return to any instant of this time. */
+  /** How far back in time restores must be able to reach. */
   keptMillis: number
   /**
-   * A longer time between two bases counts as no more than this: the clock may have been ahead, and what is deleted by
-   * a wrong clock is lost.
+   * A longer gap between two bases counts as only this long: the clock may have been ahead, and what a wrong clock
+   * deletes is lost.
    */
   maxGapMillis: number
 }
@@ -32,13 +32,13 @@ export async function dropUnneeded(archive: Archive, kept: Kept): Promise<number
     const found = parseObjectName(name)
     if (found !== null && !isNeeded(found)) unneeded.push({ name, kind: found.kind })
   }
-  // A base goes first, and what it needs after it, so that an interruption leaves none that lacks something.
+  // Delete each base before the objects it needs, so that an interruption leaves no base that lacks something.
   const inOrder = unneeded.toSorted((a, b) => Number(b.kind === 'base') - Number(a.kind === 'base'))
   for (const { name } of inOrder) await archive.delete(name)
   return inOrder.length
 }
 
-/** The newest base that is older than all kept instants; null if there is none. */
+/** Returns the newest base that is older than all kept instants; null if there is none. */
 function oldestNeeded(bases: readonly ObjectName[], { now, keptMillis, maxGapMillis }: Kept): ObjectName | null {
   let age = 0
   let later = now

@@ -1,16 +1,16 @@
 /**
- * Sends what commits write to the destination of the continuous backup, while the server runs.
+ * Sends committed changes to the destination of the continuous backup while the server runs.
  *
  * Commits → pages in memory (`LogFollower`) → a sealed segment in the spool, at most half of the lag later → the
- * destination. What is in the spool is sent as it is, however often: a segment has one content. If the chain cannot be
- * continued (the spool is full, the log has started over unread, another server has written to the chain) a new one
- * begins, with a base.
+ * destination. A spooled segment is sent unchanged, however often: each number has one content. If the chain cannot be
+ * continued (the spool is full, the log has started over before it was read, another server has written to the chain),
+ * a new chain begins, with a base.
  *
- * With `backup.continuous_promise = "sync"`, each group of commits is a segment, which is sent once the group is on the
- * disk, and acknowledged once the destination has it and all before it (`pass`). Until then no reader sees it. Several
- * are under way at a time. What the database has when the server starts is at the destination before the port opens.
- * The very first base is the exception: until it is complete, commits are acknowledged as with `async`. After that the
- * chain does not break: the server stops instead.
+ * With `backup.continuous_promise = "sync"`, each group of commits is a segment. The segment is sent once the group is
+ * on the disk, and the group is acknowledged once the destination has the segment and all before it (`pass`). Until
+ * then no reader sees the group. Several segments are under way at a time. Everything in the database when the server
+ * starts is at the destination before the port opens. The very first base is the exception: until it is complete,
+ * commits are acknowledged as with `async`. After that the chain does not break: the server stops instead.
  */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -69,36 +69,36 @@ import { sealOf, unsealOf, type Seal } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
 const PIECE_BYTES = 4 * 1024 ** 2
-/** `sync`: a segment of at most this size is sealed at once, since a client waits for it. */
+/** `sync`: a segment of at most this size is compressed on this thread, because a client waits for it. */
 const MAX_SEALED_HERE_BYTES = 2 * 1024 ** 2
 const MAX_FIRST_PIECE = 10 ** 14
 const KEY_BYTES = 32
 const CHAIN_ID_BYTES = 4
-/** Times that an object is read which looks damaged. */
+/** How often an object that looks damaged is read. */
 const MAX_READS = 3
 /** The pause after a failure doubles up to this. */
 const MAX_PAUSE_MILLIS = 30_000
 const FIRST_PAUSE_MILLIS = 200
-/** How long a stopping server waits for the destination. The rest is sent after the next start. */
+/** How long a stopping server waits for the destination. The next start sends the rest. */
 const END_MILLIS = 5000
-/** How long the start of a server under `async` waits until the lease says `async`. */
+/** `async`: how long a starting server waits until the lease says `async`. */
 const TELLING_MILLIS = 5000
 /** How long a stopping server waits for its last request, whose outcome no longer matters. */
 const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
 /** How often a restored server checks whether its predecessor still renews the lease. */
 const LOOK_MILLIS = 500
-/** `sync`: how long a write waits for the destination before it, and all others, are refused. */
+/** `sync`: how long a write waits for the destination before it and all others are refused. */
 const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
 const MAX_SYNC_PAUSE_MILLIS = 1000
-/** A longer time between two bases counts as this many times that in which one is due. */
+/** A longer gap between two bases counts as this many times the configured interval. */
 const MAX_BASE_GAP = 2
 /** `async` and `sync`: how often the server checks that the destination has the key of the chain. */
 const CHECK_MILLIS = 60 * 60_000
-/** How soon it checks again after a failure. */
+/** How soon the server checks again after a failed check. */
 const CHECK_PAUSE_MILLIS = 5 * 60_000
-/** How soon a base is tried again after one that only the operator can make possible. */
+/** How soon another base is tried after one failed for a reason that only the operator can remove. */
 const BASE_PAUSE_MILLIS = 10 * 60_000
 const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const ANOTHER_CHAIN =
@@ -106,16 +106,16 @@ const ANOTHER_CHAIN =
 const DELETED = 'the destination of the continuous backup has lost an object, which is stored again'
 const NOT_STORED = 'the continuous backup cannot store the change at its destination'
 
-/** Where the chain continues if the destination has more segments than the saved state. */
+/** Where the chain continues if the destination has more segments than the saved state says. */
 interface Later {
   state: ChainState
-  /** How many segments of the spool are before that place. */
+  /** How many of the spooled segments come before that place. */
   kept: number
-  /** Numbers of the segments that follow. */
+  /** Numbers of the destination's segments that follow. */
   numbers: number[]
 }
 
-/** A group that waits for its segment, or, if it changed nothing, for a check of the lease. */
+/** A group of commits that waits for its segment or, if it changed nothing, for a check of the lease. */
 interface Passing {
   number: number
   isConfirmed: boolean
@@ -132,22 +132,22 @@ interface Taken {
   taken: Pages
   takenAt: Millis
   since: number
-  /** The commit that waits for it; null if none does. */
+  /** The commit that waits for this segment; null if none does. */
   commit: GatedCommit | null
-  /** Resolves when all that is in it is on the disk. */
+  /** Resolves when everything in the segment is on the disk. */
   flushed: Promise<void> | undefined
 }
 
 /** The chain cannot be continued. */
 class ChainBroken extends Error {}
 
-/** Another process has continued it. */
+/** Another process has continued the chain. */
 class ChainTaken extends ChainBroken {}
 
-/** No base can be made before the operator has done something. */
+/** No base can be made until the operator has done something. */
 class BaseRefused extends Error {}
 
-/** The disk has an older state than what was acknowledged. */
+/** The database on this disk is older than what was acknowledged. */
 class OlderDatabase extends OperatorError {
   constructor(remedy = '') {
     super(
@@ -178,15 +178,15 @@ export class ContinuousSending implements CommitGate {
   #lease: Lease | null = null
   #renewals: Promise<void> = Promise.resolve()
   #isSuperseded = false
-  /** Whether nothing will ever be acknowledged again. */
+  /** Whether this process will never acknowledge anything again. */
   #isOver = false
-  /** Whether commits are acknowledged once the destination has them, and not earlier. */
+  /** Whether commits are acknowledged only once the destination has them. */
   #isPromised = false
   /** Why commits are refused. */
   refusal: CommitGate['refusal'] = null
   readonly #passing = new Set<Passing>()
   readonly #looks = new SingleFlight<null, LeaseRecord | null>()
-  /** Number of the last segment that the destination is known to have, and all before it; 0 if none is known. */
+  /** Number of the last segment that the destination is known to have with all before it; 0 if none is known. */
   #sentThrough = 0
   #hasStarted = false
   /** `sync`: resolves when the last commit that was not held back is on the disk. */
@@ -197,38 +197,38 @@ export class ContinuousSending implements CommitGate {
   #key: Uint8Array = new Uint8Array()
   /** Number of the last segment that was begun. */
   #number = 0
-  /** Number of the one that follows. */
+  /** Number of the segment that follows. */
   #next = 1
-  /** Whether the next segment is the first of this process on a chain that another one has written to. */
+  /** Whether the next segment is the first that this process adds to another process's chain. */
   #leavesOut = false
   /** Segments are sealed one after another. */
   #sealing: Promise<void> = Promise.resolve()
   #timer: ReturnType<typeof setTimeout> | null = null
-  /** Since when there are commits that are neither at the destination nor in the spool, by the monotonic clock. */
+  /** The monotonic time since which there are commits that are neither at the destination nor in the spool. */
   #openSince: number | null
-  /** The same for segments that are being sealed. */
+  /** The same for each segment that is being sealed. */
   readonly #unsealed: number[] = []
-  /** Since when there is no base to restore. */
+  /** The monotonic time since which there is no base to restore. */
   #baselessSince: number | null = null
   #isMakingBase = false
   readonly #trial: { known: string | null } = { known: null }
   /** Why the last base was refused; null if it was not. */
   #baseFault: string | null = null
-  /** No base is begun earlier, by the monotonic clock. */
+  /** The monotonic time before which no base is begun. */
   #baseNotBefore = -Infinity
   #isStopping = false
-  /** Whether another process has written to the chain, so that it has to be ended. */
+  /** Whether another process has written to the chain, so that this one has to end it. */
   #isTaken = false
   /** Whether the chain lacks commits that the database has. */
   #hasGap = false
   /** Whether the destination has commits that the database lacks. */
   #isOlder = false
-  /** Chains that ended since there was a base. */
+  /** How many chains have ended since the last complete base. */
   #brokenChains = 0
-  /** When the destination is checked next, by the monotonic clock. */
+  /** The monotonic time of the next check of the destination. */
   #nextCheckAt = -Infinity
   #fault: string | null = null
-  /** Why segments are in memory alone that should be in the spool; null if they are not. */
+  /** Why segments that should be in the spool are only in memory; null if none are. */
   #spoolFault: string | null = null
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
@@ -295,7 +295,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Resolves once the destination has everything, or at once if there was never a base: the first one is being made.
+   * Resolves once the destination has everything. Resolves at once if there was never a base: the first one is being
+   * made.
    */
   async #keepPromise(): Promise<void> {
     const isOver = () => this.#end.signal.aborted
@@ -324,7 +325,7 @@ export class ContinuousSending implements CommitGate {
     if (!isOver()) await this.#notePromise(isOver)
   }
 
-  /** Write `sync` into the last segment and the lease. Without both, no machine takes over by itself. */
+  /** Write `sync` into the last segment and into the lease. Without both, no machine takes over by itself. */
   async #notePromise(isOver: () => boolean): Promise<void> {
     if (this.#state?.promise !== 'sync') await this.#untilDone(isOver, () => this.ctx.db.retryWriting())
     const lease = this.#lease!
@@ -348,7 +349,7 @@ export class ContinuousSending implements CommitGate {
     if (!isConfirmed) void this.#confirm(passing)
     const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
     if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
-    // Writes are being refused, but this group had begun before.
+    // Writes are being refused already, but this group began before.
     else if (this.refusal !== null) commit.refuse(undecided())
     try {
       await Promise.all([promise, commit.flushed])
@@ -413,7 +414,7 @@ export class ContinuousSending implements CommitGate {
     return true
   }
 
-  /** Continue from what the destination has. Returns false if the log does not have the place where that ends. */
+  /** Continue from what the destination has. Returns false if the log no longer has the position where that ends. */
   async #resumeAfter(later: Later): Promise<boolean> {
     const follower = await this.following.begin(later.state.position)
     if (follower === null) return false
@@ -423,9 +424,9 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Another segment is stored under a number that this process has used. If the previous process had sent it, and it
-   * arrived after this one had looked, continue after it. Returns false if that is not so, or if clients wait for
-   * segments already.
+   * Called when another segment is stored under a number that this process has used. It may come from the previous
+   * process: sent before the restart, it arrived after this process had looked. Then continue after it. Returns false
+   * if that is not so, or if clients already wait for segments.
    */
   async #rejoin(): Promise<boolean> {
     if (this.#hasStarted || this.#passing.size > 0) return false
@@ -433,7 +434,7 @@ export class ContinuousSending implements CommitGate {
     while (!isOver() && this.#spool.waiting.some(({ state }) => state === 'under way')) await this.#pause(POLL_MILLIS)
     const later = isOver() ? null : await this.#laterState(this.#state!)
     if (later === null) return false
-    // Until then, a group passes once it is flushed: `begin` waits for an empty one.
+    // Let groups pass once they are flushed: `begin` waits for an empty group, which could not pass otherwise.
     this.#isPromised = false
     try {
       return await this.#inOrder(() => this.#resumeAfter(later))
@@ -446,8 +447,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Returns what the destination has beyond the saved state, or null if there is nothing. There may be more, because a
-   * power cut can lose the newest saved state, and because a segment may be sent before it is in the spool. The
+   * Returns what the destination has beyond the saved state, or null if it has nothing more. A power cut can lose the
+   * newest saved state, and a segment may be sent before it is in the spool, so the destination may have more. The
    * position in the log proves that the database has the same commits.
    */
   async #laterState(noted: ChainState): Promise<Later | null> {
@@ -459,7 +460,7 @@ export class ContinuousSending implements CommitGate {
           return await segmentOf(this.#archive, key, segmentName(noted.chain, number))
         } catch (error) {
           if (!(error instanceof OperatorError)) throw error
-          // It may have been read in part only.
+          // The object may have been read only in part.
           if (tries === MAX_READS) return null
           await this.#pause(FIRST_PAUSE_MILLIS)
         }
@@ -478,8 +479,8 @@ export class ContinuousSending implements CommitGate {
           const found = await segmentAt(segment.number)
           if (found === null || found.digest === digestOf(own)) continue
           if (found.header.previous !== headerOf(own)?.previous) return
-          // A segment that the previous process had sent arrived late, after this process had made another one with its
-          // number.
+          // The previous process had sent this segment. It arrived only after this process had made another one with
+          // its number.
           later.kept = at
           take(found)
           break
@@ -497,7 +498,7 @@ export class ContinuousSending implements CommitGate {
   /** Continue from what the destination has. */
   async #adopt({ state, kept, numbers }: Later): Promise<void> {
     if (kept === 0) return this.#spool.skip(state)
-    // The destination may lack some of the kept ones. They are sent again, and so are the ones that follow.
+    // The destination may lack some of the kept segments. They are sent again, and so are those that follow.
     this.#spool.keep(kept)
     let before = state
     for (const number of numbers) {
@@ -516,7 +517,7 @@ export class ContinuousSending implements CommitGate {
     this.#sentThrough = this.#spool.waiting.length === 0 ? state.number : 0
     this.#isPromised = this.#isSync && state.baseAt !== null
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
-    // What was committed after its last segment was committed after the instant of that.
+    // A commit that follows the last segment was made after that segment's instant.
     const isKnownSince = state.number > 0 && state.closed === null
     this.#openSince = isKnownSince ? monotonicOf(this.ctx.clock, state.at) : null
     this.#hasGap = false
@@ -530,13 +531,13 @@ export class ContinuousSending implements CommitGate {
     this.#soon()
   }
 
-  /** Seal what was committed, within half of the lag. */
+  /** Schedule a segment of what was committed, within half of the lag. */
   #soon(): void {
     this.#openSince ??= this.ctx.clock.monotonic()
     this.#timer ??= setTimeout(() => this.#seal(), this.ctx.config.backup.continuousLagMs / 2)
   }
 
-  /** Put all commits until now into the spool, once they are on the disk. */
+  /** Seal all commits so far into a segment, and put it into the spool once they are on the disk. */
   #seal(commit: GatedCommit | null = null): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
@@ -558,14 +559,14 @@ export class ContinuousSending implements CommitGate {
     this.#leavesOut = false
     const takenAt = this.ctx.clock.now()
     const flushed = commit?.flushed ?? this.#flushed
-    // The commit reports an error of the flush itself.
+    // Ignore a failed flush here: the commit itself reports it.
     flushed?.catch(() => undefined)
     void this.#inOrder(async () => {
       if (this.#state === state) await this.#add(state, { number, next, taken, takenAt, since, commit, flushed })
     })
       .catch((error: unknown) => {
         if (this.#state !== state) return
-        // A segment that is too much for the spool is in it all the same.
+        // `ChainBroken` means that the spool holds this segment, but has become too large. So there is no gap.
         if (!(error instanceof ChainBroken)) this.#hasGap = true
         if (!this.#isOver) this.#break(error)
       })
@@ -573,7 +574,7 @@ export class ContinuousSending implements CommitGate {
     if (this.#isBaseDue()) this.#makeBase()
   }
 
-  /** Returns the pages that have changed, null if none have, or why they cannot be known. */
+  /** Returns the pages that have changed, null if none have, or the error that keeps them from being known. */
   #takeFrom(follower: LogFollower): Pages | Error | null {
     try {
       const taken = follower.take()
@@ -606,7 +607,7 @@ export class ContinuousSending implements CommitGate {
     const { at, epoch, promise } = header
     Object.assign(state, { number, next, digest: digestOf(sealed), at, epoch, promise, position: taken.position })
     state.sinceBase++
-    // A commit that waits for the destination is in the log of the database until then.
+    // A commit that waits for the destination stays in the database's log until the destination has it.
     const written = commit === null ? this.#spool.add(state, sealed, since) : this.#spool.hold(state, sealed, since)
     this.#wake.resolve()
     if (written !== null) {
@@ -614,12 +615,12 @@ export class ContinuousSending implements CommitGate {
       if (fault !== null && !this.#spool.keeps(number)) throw fault.error
     }
     if (commit !== null) return
-    // The first one of a chain has all that is in the log, and may be larger than the limit.
+    // The first segment of a chain holds everything in the log, and may be larger than the limit.
     if (this.#spool.bytes - sealed.byteLength > config.backup.continuousSpoolBytes)
       throw new ChainBroken('the destination is unreachable, and the spool has reached backup.continuous_spool_bytes')
   }
 
-  /** While the spool cannot be written, segments wait in memory. Returns why it cannot; null if it can. */
+  /** While the spool cannot be written, segments wait in memory. Returns the error of the write, or null. */
   async #noteSpooled(written: Promise<void>): Promise<{ error: unknown } | null> {
     try {
       await written
@@ -643,7 +644,7 @@ export class ContinuousSending implements CommitGate {
     return done
   }
 
-  /** End the chain. What is in the spool is sent, then another one begins. */
+  /** End the chain. What is in the spool is sent, then another chain begins. Under `sync`, the server stops instead. */
   #break(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error)
     if (this.#isPromised) {
@@ -709,13 +710,13 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * `async`: returns an error if the chain was continued with writes that this database lacks. Then this data directory
-   * is a copy of one of a server that runs, and leaves the lease to that one.
+   * `async`: returns an error if another process has continued the chain with writes that this database lacks. This
+   * data directory is then a copy of the one that a running server uses, so the lease goes back to that server.
    */
   async #olderThanChain(): Promise<OlderDatabase | null> {
     const lease = this.#lease!
     const { former } = lease
-    // A new holder, as after a restore, continues without them.
+    // A new holder, for example after a restore, continues without those writes.
     if (former === null || this.#state === null) return null
     try {
       await this.#requireNewestOf(this.#state)
@@ -728,8 +729,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Throws `OlderDatabase` if segments after this place were deleted since: the destination has the one with the number
-   * `through`, and to continue the chain here would be to write where no restore looks.
+   * Throws `OlderDatabase` if segments that follow this place were deleted. The destination is known to have had the
+   * segment `through`, so a restore would not look for anything that this server wrote at this place.
    */
   async #requirePlace({ chain, next }: ChainState, through: number): Promise<void> {
     const number = this.#spool.waiting[0]?.number ?? next
@@ -751,7 +752,7 @@ export class ContinuousSending implements CommitGate {
     }
   }
 
-  /** Learn whether this data directory may continue the chain. Throws `Superseded` if it may not. */
+  /** Take the lease, if this data directory may continue the chain. Throws `Superseded` if it may not. */
   async #take(): Promise<void> {
     const { config, clock } = this.ctx
     const place = { config, clock, archive: this.#archive }
@@ -777,7 +778,7 @@ export class ContinuousSending implements CommitGate {
     if (seen !== undefined && this.#state !== null && seen.holder === former) {
       const { chain } = this.#state
       const newest = seen.begins ?? seen.chain
-      // The state of a disk that was reset may name an earlier chain.
+      // If the disk was reset to an earlier state, the saved state may name an earlier chain.
       if (newest !== chain)
         await this.#withSource(async (source) => this.#requireNewest((await lastSegmentOf(source, newest))?.built.seq))
       if (chain === newest || chain === seen.chain) await this.#requireNewestOf(this.#state)
@@ -815,7 +816,7 @@ export class ContinuousSending implements CommitGate {
     }
   }
 
-  /** Names the chain of this process once it has a base: before, no other machine could continue it. */
+  /** Name this process's chain once it has a base: before that, no other machine could continue it. */
   #renewOnce(lease: Lease): Promise<boolean> {
     if (this.#isBaseless) return lease.renew()
     const { chain } = this.#state!
@@ -823,7 +824,7 @@ export class ContinuousSending implements CommitGate {
     return lease.renew({ chain, through: Math.max(this.#sentThrough, through), begins: undefined })
   }
 
-  /** Whether nothing can be restored from the chain of this process. */
+  /** Whether nothing can be restored from this process's chain, because it has no base. */
   get #isBaseless(): boolean {
     return this.#state?.baseAt == null
   }
@@ -836,7 +837,7 @@ export class ContinuousSending implements CommitGate {
     return this.#supersededBy((await readLease(this.#archive))!.record)
   }
 
-  /** Acknowledge nothing more: another machine has taken over, or could. */
+  /** Acknowledge nothing more: another machine has taken over, or may have. */
   #supersede(error: OperatorError): void {
     this.ctx.log.error('this server may not continue the continuous backup; refusing all writes', { error })
     this.#isSuperseded = true
@@ -859,8 +860,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Send the spool, several segments at a time, until it is empty. Throws the first error once none is under way, and
-   * `ChainBroken` at once.
+   * Send the spool, several segments at a time, until it is empty. Throws `ChainBroken` at once, and any other error
+   * once no segment is under way.
    */
   async #sendWaiting(): Promise<void> {
     const { waiting } = this.#spool
@@ -891,7 +892,7 @@ export class ContinuousSending implements CommitGate {
     segment.state = 'under way'
     try {
       const content = await this.#spool.read(segment)
-      // Wait until the segment is in the spool: otherwise, the next start would make another one with its number.
+      // Wait until the segment is in the spool: otherwise the next start would make another segment with its number.
       if (!this.#isPromised) await segment.written.catch(() => undefined)
       await this.#write(segmentName(this.#state!.chain, segment.number), content)
       await segment.written.catch(() => undefined)
@@ -908,15 +909,16 @@ export class ContinuousSending implements CommitGate {
       if (removed !== null) await this.#noteSpooled(removed)
     }
     if (this.#follower !== null) this.#fault = null
-    // Nothing depends on the check: its failure is no fault, for which a stopping server would give up the rest.
+    // Log a failed check, but do not note it as a fault: with a fault, a stopping server would not wait until the rest
+    // is sent.
     void this.#check().catch((error: unknown) =>
       this.ctx.log.warn('could not check the key at the destination of the continuous backup; will retry', { error }),
     )
   }
 
   /**
-   * Write an object, and see that it is there. Throws `ChainTaken` if there is another one, and under `async`
-   * `ChainBroken` if there is only a part of it: nothing is lost with another chain.
+   * Write an object, and verify that it is there. Throws `ChainTaken` if its name has another content. If the
+   * destination has only part of the object, throws `ChainBroken` under `async`, where a new chain loses nothing.
    */
   async #write(name: string, content: Uint8Array): Promise<void> {
     if (await this.#archive.writeNew(name, content)) return
@@ -928,7 +930,7 @@ export class ContinuousSending implements CommitGate {
         throw new ChainTaken(`${name} has another content: does another server use the same destination?`)
       if (tries === MAX_READS) {
         const text = `the destination sends ${found.byteLength} of the ${content.byteLength} bytes of ${name}`
-        // It may have no more of them, and will never accept this object then.
+        // The destination may have no more of them, and would then never accept this object.
         throw this.#isPromised ? new Error(text) : new ChainBroken(text)
       }
       await this.#pause(FIRST_PAUSE_MILLIS)
@@ -940,10 +942,10 @@ export class ContinuousSending implements CommitGate {
     this.#seal()
     await this.#sealing
     await this.#base
-    // If nothing can be committed, a chain would have nothing to begin with.
+    // Throws while nothing can be committed: a chain would have nothing to begin with.
     await this.following.settle()
-    // Pause longer each time: if the destination is slower than the writes, chain after chain breaks, and each needs a
-    // base.
+    // Pause longer after each broken chain: if the destination is slower than the writes, chain after chain breaks, and
+    // each needs a base.
     if (this.#brokenChains > 1)
       await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
     const seal = await this.#seals()
@@ -980,8 +982,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * If the lease names a chain that this process has not written, as after a restore, or not alone, end it, so that no
-   * other machine can continue it. Returns the newest instant at the destination.
+   * If the lease names a chain that this process has not written alone (or, as after a restore, not at all), end that
+   * chain, so that no other machine can continue it. Returns the newest instant at the destination.
    */
   async #endFormer(): Promise<Millis> {
     const { chain, epoch } = this.#lease!.record
@@ -996,7 +998,7 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * Run `work` on what the destination has. If that is damaged, or encrypted with another key, it is only logged: it
+   * Run `work` on what the destination has. If that is damaged, or encrypted with another key, only log the error: it
    * must not keep the server from beginning another chain.
    */
   async #withSource(work: (source: Source) => Promise<void>): Promise<void> {
@@ -1025,7 +1027,7 @@ export class ContinuousSending implements CommitGate {
     )
   }
 
-  /** Store the keys that a restore needs, unless they are there. */
+  /** Store the keys that a restore needs, unless the destination has them. */
   async #haveKeys(seal: Seal, chain: string, key: Uint8Array): Promise<void> {
     const { config, log } = this.ctx
     const keyFile = masterKeyFile(config.dataDir)
@@ -1040,8 +1042,8 @@ export class ContinuousSending implements CommitGate {
   }
 
   /**
-   * A rule of the bucket may delete what is old, and a mistake everything: without the key of the chain, nothing can be
-   * restored. If it is missing, a base is made, which stores it again.
+   * Check that the destination still has the key of the chain, without which nothing can be restored: a rule of the
+   * bucket may delete what is old, and a mistake anything. If the key is missing, make a base, which stores it again.
    */
   async #check(): Promise<void> {
     const { clock } = this.ctx
@@ -1055,7 +1057,7 @@ export class ContinuousSending implements CommitGate {
     if (found.every((each) => each === null)) this.#makeBase()
   }
 
-  /** Bases are made one after another. */
+  /** Make a base, unless one is being made, or the last one was refused a short time ago. */
   #makeBase(): void {
     if (this.#isMakingBase || this.ctx.clock.monotonic() < this.#baseNotBefore) return
     this.#isMakingBase = true
@@ -1070,7 +1072,7 @@ export class ContinuousSending implements CommitGate {
       .finally(() => (this.#isMakingBase = false))
   }
 
-  /** The fault stays until there is a base; the next try comes with a later commit. */
+  /** Keep the fault until there is a base. A later commit causes the next try. */
   #noteRefused({ message, cause }: BaseRefused): void {
     const { clock, log } = this.ctx
     if (this.#baseFault !== message) log.error('could not make a base for the continuous backup', { error: cause })
@@ -1096,7 +1098,7 @@ export class ContinuousSending implements CommitGate {
     const { baseAt = null, sinceBase = 0 } = this.#state ?? {}
     if (baseAt === null) return false
     const millis = config.backup.continuousBaseSecs * 1000
-    // After a clock was set back, `baseAt` is in the future, and so are those of all bases that follow.
+    // If the clock was set back, `baseAt` is in the future, and so is that of every base that follows.
     const madeAt = this.#state?.baseMadeAt ?? baseAt
     return (
       Math.abs(clock.now() - madeAt) >= millis || sinceBase >= Math.ceil(millis / (config.backup.continuousLagMs / 2))
@@ -1105,10 +1107,10 @@ export class ContinuousSending implements CommitGate {
 
   async #writeBase(isOver: () => boolean): Promise<void> {
     const state = this.#state!
-    // Without it, the pieces would be stored for nothing.
+    // Without the seal, the pieces would be stored for nothing.
     await this.#sealsOfBase()
     let previous = ''
-    // What the file lacks now is in the log, and so in the next segment.
+    // Commits that are not in the file yet are in the log, and so in the next segment.
     const number = await this.following.rewind(() => {
       void this.#inOrder(() => void (previous = state.digest))
       return this.#next
@@ -1159,7 +1161,7 @@ export class ContinuousSending implements CommitGate {
 
   /** Store the file as it is now, in pieces. */
   async #storePieces(chain: string, number: number, isOver: () => boolean): Promise<BaseContent> {
-    // Another base, or an earlier try, may have begun at the same segment.
+    // Another base, or an earlier try, may have begun at the same segment: number the pieces from a random index.
     const content = { first: Math.floor(Math.random() * MAX_FIRST_PIECE), pieces: [] as string[] }
     const { file } = this.following
     const size = file.bytes
@@ -1175,7 +1177,7 @@ export class ContinuousSending implements CommitGate {
     return content
   }
 
-  /** Repeat until it succeeds, or is no longer wanted. */
+  /** Repeat `work` until it succeeds or is no longer wanted. */
   async #untilDone(isOver: () => boolean, work: () => Promise<void>): Promise<void> {
     for (let pauseMillis = FIRST_PAUSE_MILLIS; !isOver(); pauseMillis = Math.min(2 * pauseMillis, MAX_PAUSE_MILLIS)) {
       try {
@@ -1202,30 +1204,30 @@ export class ContinuousSending implements CommitGate {
     await inTime(rest, LAST_REQUEST_MILLIS)
   }
 
-  /** What was committed since is sent after the next start. */
+  /** Put the last commits into the spool. They are sent after the next start. */
   async #keepLast(): Promise<void> {
     this.#seal()
     await this.#sealing
     if ((await this.#noteSpooled(this.#spool.flush())) !== null) this.#hasGap = true
   }
 
-  /** The chain has all that is in the file, unless something changes it. */
+  /** Note that the chain has everything in the file. That holds until something changes the file. */
   #noteClosed(isWhole: boolean): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     const follower = this.#follower
     const state = this.#state
     this.#follower = null
-    // After a gap, the state that is there counts: it has no segment that is neither in the spool nor stored.
+    // After a gap, leave the saved state alone: every segment that it counts on is in the spool or stored.
     if (follower === null || state === null || this.#hasGap) return
     try {
       this.#spool.saveNow({ ...state, closed: isWhole ? fileMark(this.#path) : null })
     } catch (error) {
-      // The state before is still there.
+      // The previous state is still there.
       this.ctx.log.error('could not record where the continuous backup ended', { error })
     }
   }
 
-  /** While commits are followed, closing the database ends the sending (`#finish`). */
+  /** While a follower reads commits, closing the database ends the sending (`#finish`). */
   stop(): void {
     this.#isStopping = true
     if (this.#passing.size > 0) setTimeout(() => this.#giveUp(), this.#fault === null ? END_MILLIS : 0)

@@ -1,12 +1,12 @@
 /**
- * Segments that wait for the destination, and what the next start needs to continue the chain.
+ * Segments that wait for the destination, and the state with which the next start continues the chain.
  *
- * With `async`, each is written to a file in the data directory first. With `sync`, whose commits wait for the
- * destination anyway, most are in memory alone (`hold`): the next start makes others of the log of the database, after
- * those that the destination has. A state is written only after all segments that it counts on, which are in files or
- * at the destination.
+ * With `async`, each segment is written to a file in the data directory first. With `sync`, where commits wait for the
+ * destination anyway, most segments are only in memory (`hold`): the next start makes them again from the database's
+ * log, after those that the destination has. A state is written only after all segments that it counts on are in files
+ * or at the destination.
  *
- * Nothing here is flushed: after a loss of power it may be damaged, which `open` notices; a new chain begins then.
+ * Nothing here is flushed. A loss of power may damage the spool; `open` notices that, and a new chain begins.
  */
 import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
@@ -17,34 +17,31 @@ import type { LogPosition } from '../../../platform/database/log-follower.ts'
 import { digestOf, headerOf, numberAfter, type SegmentHeader } from './continuous-format.ts'
 
 export interface ChainState {
-  /** Where the chain is: another destination gets another chain. */
+  /** The destination of the chain: another destination gets another chain. */
   destination: string
   chain: string
-  /** In base64. As secret as the rest of the data directory. */
+  /** The key of the chain, in base64. As secret as the rest of the data directory. */
   key: string
-  /** Of the last segment: 0 if there is none. */
+  /** Number of the last segment; 0 if there is none. */
   number: number
-  /** Of the one that follows. */
+  /** Number of the segment that follows. */
   next: number
   digest: string
   at: Millis
-  /**
-   * Epoch of the lease under which the last segment was made. After a restart, segments keep it until the lease has
-   * been read again.
-   */
+  /** Epoch of the lease under which it was made; never lower than before. Absent in earlier versions. */
   epoch?: number
   /** The promise in the last segment. */
   promise?: 'async' | 'sync'
   position: LogPosition
   /** When the newest base was complete; null if none is. */
   baseAt: Millis | null
-  /** The same by the clock of that moment, which may have been set since. Earlier versions have none. */
+  /** The same by the clock at that moment, which may have been set since. Absent in earlier versions. */
   baseMadeAt?: Millis
-  /** How many segments were made since. */
+  /** How many segments were made since the newest base. */
   sinceBase: number
-  /** The database's file, as it was closed with everything in it; null while it is used. */
+  /** The mark of the database's file when it was closed with everything in it; null while the file is in use. */
   closed: string | null
-  /** In a file: when the oldest commit was made that waits in the spool. */
+  /** Only in the file: when the oldest commit in the spool was made. */
   waitingSince?: Millis
 }
 
@@ -52,17 +49,17 @@ export interface ChainState {
 export const CONTINUOUS_FOLDER = 'continuous'
 const STATE_FILE = 'state.json'
 const SUFFIX = '.segment'
-/** Bytes of waiting segments that are in memory, alone or so that they need not be read again. */
+/** Most bytes of waiting segments in memory, whether only there or to save reading them again. */
 const KEPT_BYTES = 16 * 1024 ** 2
-/** How often the state is written while segments are in memory alone. The next start reads what was sent since. */
+/** How often the state is written while segments are only in memory. The next start finds what was sent since. */
 const SAVE_MILLIS = 250
-/** A header is shorter. */
+/** No header is longer. */
 const HEADER_BYTES = 8192
 
-/** An instant before this process began, or in it, by its monotonic clock. If the clock was set back since: now. */
+/** Converts an instant before now to the monotonic clock. If the clock was set back since the instant: now. */
 export const monotonicOf = (clock: Clock, at: Millis): number => clock.monotonic() - Math.max(0, clock.now() - at)
 
-/** Another one after every change of the file. */
+/** Returns a mark of the file that differs after every change. */
 export function fileMark(path: string): string {
   const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
   return [ino, size, mtimeNs, ctimeNs].join(' ')
@@ -71,17 +68,17 @@ export function fileMark(path: string): string {
 export interface Spooled {
   readonly number: number
   readonly bytes: number
-  /** Since when it waits, by the monotonic clock. */
+  /** The monotonic time since which it waits. */
   readonly since: number
-  /** Null if it is in a file alone. */
+  /** Null if the segment is only in a file. */
   content: Uint8Array | null
   /** Whether the content stays in memory. */
   readonly isKept: boolean
-  /** The chain through this segment; null if the state on the disk has it. */
+  /** The state of the chain through this segment; null if the state on the disk includes it. */
   readonly through: ChainState | null
   /** Whether it is in a file, or is being written to one. */
   isInFile: boolean
-  /** Resolves when it is in the file, with a state that names it; at once while it is in memory alone. */
+  /** Resolves when the segment is in a file, with a state that names it; at once while it is only in memory. */
   written: Promise<void>
   /** `there`: the destination has it, but perhaps not all before it. */
   state: 'waiting' | 'under way' | 'there'
@@ -95,11 +92,11 @@ export class Spool {
   #saved: ChainState | null = null
   /** When the state was last written for segments in memory, by the monotonic clock. */
   #savedAt = -Infinity
-  /** What was last said about the newest base. */
+  /** What the last state said about the newest base. */
   #base: Pick<ChainState, 'baseAt' | 'baseMadeAt'> = { baseAt: null }
-  /** Writes one after another. */
+  /** Writes happen one after another. */
   #writing: Promise<void> = Promise.resolve()
-  /** The same of deletions, so that what a kill leaves are the last ones of the chain. */
+  /** Deletions happen in order, so that a kill leaves the last segments of the chain. */
   #deleting: Promise<void> = Promise.resolve()
 
   constructor(
@@ -128,14 +125,14 @@ export class Spool {
     }
   }
 
-  /** Returns false unless the files are the last segments of the chain. */
+  /** Load the files. Returns false unless they are the last segments of the chain. */
   async #load({ number: last, digest, waitingSince }: ChainState): Promise<boolean> {
     const since = waitingSince === undefined ? this.clock.monotonic() : monotonicOf(this.clock, waitingSince)
     const numbers = (await readdir(this.folder))
       .filter((name) => name.endsWith(SUFFIX))
       .map((name) => Number(name.slice(0, -SUFFIX.length)))
       .sort((a, b) => a - b)
-    // Written before the state: its pages are read again.
+    // Written, but not the state: their pages are read from the log again.
     for (const number of numbers.filter((each) => each > last)) await rm(this.#path(number))
     let next = null
     for (const number of numbers.filter((each) => each <= last)) {
@@ -173,15 +170,15 @@ export class Spool {
   }
 
   /**
-   * Add the last segment of the chain, which waits from now on. Resolves when it is in the spool. If it cannot be
-   * written, `keeps` tells whether it waits all the same.
+   * Add the last segment of the chain, which waits from now on. Resolves when it is in a file. If it cannot be written,
+   * `keeps` says whether it waits in memory.
    */
   add(state: ChainState, content: Uint8Array, since: number): Promise<void> {
     this.#enter(state, content, since)
     return this.flush()
   }
 
-  /** Add a segment that the next start does not need. Returns null if it is in memory alone. */
+  /** Add a segment that the next start does not need. Returns null if it is only in memory. */
   hold(state: ChainState, content: Uint8Array, since: number): Promise<void> | null {
     return this.#enter(state, content, since).isKept ? null : this.flush()
   }
@@ -205,14 +202,14 @@ export class Spool {
     return entry
   }
 
-  /** Write all that are in memory alone to files, the oldest first, and then the state. */
+  /** Write all segments that are only in memory to files, the oldest first, and then the state. */
   flush(): Promise<void> {
     const written: Promise<void> = this.#writing.then(() => {
       const held = this.waiting.filter(({ isInFile }) => !isInFile)
       for (const each of held) Object.assign(each, { isInFile: true, written })
       return this.#writeAll(held)
     })
-    // A segment that is sent meanwhile waits for this too.
+    // A segment that is being sent waits for this too.
     for (const each of this.waiting) if (!each.isInFile) each.written = written
     this.#writing = written.catch(() => undefined)
     return written
@@ -246,7 +243,7 @@ export class Spool {
     return JSON.stringify({ ...state, waitingSince })
   }
 
-  /** It could not be written. Returns whether it still waits, in memory alone; otherwise it is forgotten. */
+  /** Call it after a failed write. Returns whether the segment waits in memory; otherwise the spool forgets it. */
   keeps(number: number): boolean {
     const index = this.waiting.findIndex((each) => each.number === number)
     if (index < 0 || this.waiting[index]!.isKept) return true
@@ -255,12 +252,15 @@ export class Spool {
     return false
   }
 
-  /** Others follow the first ones. The files of the rest are replaced by theirs, or dropped at the next start. */
+  /**
+   * Keep the first segments, and forget the rest, because others take their place. The files of the rest are
+   * overwritten, or deleted at the next start.
+   */
   keep(count: number): void {
     for (const { bytes } of this.waiting.splice(count)) this.bytes -= bytes
   }
 
-  /** The destination has all through this state. */
+  /** Forget all segments: the destination has everything through this state. */
   async skip(state: ChainState): Promise<void> {
     while (this.waiting.length > 0) await this.shift(-Infinity)
     await this.save(state)
@@ -272,7 +272,7 @@ export class Spool {
     return readFile(this.#path(number))
   }
 
-  /** The destination has the oldest one. Returns null if that leaves nothing to do. `now`: by the monotonic clock. */
+  /** Remove the oldest segment, which the destination has. Returns null if nothing is left to do. `now`: monotonic. */
   shift(now: number): Promise<void> | null {
     const { number, bytes, isInFile, written, through } = this.waiting.shift()!
     this.bytes -= bytes
@@ -303,7 +303,7 @@ export class Spool {
     return written
   }
 
-  /** The same, while the process ends. */
+  /** As `save`, while the process ends. */
   saveNow(state: ChainState): void {
     writeFileSync(`${this.#statePath}.part`, this.#textOf(state), { mode: 0o600 })
     renameSync(`${this.#statePath}.part`, this.#statePath)
@@ -311,7 +311,7 @@ export class Spool {
 
   async clear(): Promise<void> {
     await Promise.all([this.#writing, this.#deleting])
-    // A state without the segments that it counts on would be continued.
+    // Delete the state first: without the segments that it counts on, the next start would still continue it.
     await rm(this.#statePath, { force: true })
     for (const name of await readdir(this.folder)) await rm(join(this.folder, name), { force: true })
     this.waiting.length = 0

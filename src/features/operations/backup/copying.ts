@@ -2,9 +2,9 @@
  * Copies a stopped server: its database, its blobs, or both, to databases and storages of either kind.
  *
  * The order is that of a restore: copy, verify everything, continue the event log above anything that a relay may have
- * seen, and only then let servers use it. The command verifies, in a context of the target; here are the steps before
- * and after. Until the end the database at the target carries a mark with which no server starts. A copy that was
- * interrupted starts over; blobs that are already there are kept.
+ * seen, and only then let servers use it. This module has the steps before and after verification, which the command
+ * runs in a context of the target. Until the end, the target's database carries a mark that keeps servers from
+ * starting. A copy that was interrupted starts over, but keeps the blobs that it has copied.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -32,14 +32,14 @@ import { copyBlobs, type BlobCopies } from './blob-copy.ts'
 import { requireEmpty } from './restoring.ts'
 import { copyTables, SourceFault } from './table-copy.ts'
 
-/** Names of the storage that are looked at to tell whose it is. */
+/** Names of objects in the target storage that are examined to tell whose storage it is. */
 const LOOKED_AT = 100
 
 export interface Copying {
   from: Config
   to: Config
   log: Log
-  /** Called now and then with what was copied so far. */
+  /** Called now and then with the progress so far. */
   onProgress(what: string): void
 }
 
@@ -53,7 +53,8 @@ export interface Copied {
 const hasOtherDatabase = ({ from, to }: Pick<Copying, 'from' | 'to'>): boolean => from.databaseUrl !== to.databaseUrl
 
 /**
- * Run `work` while no server can use the data directories of source and target. Throws `OperatorError` if one does.
+ * Run `work` while no server can use the data directories of source and target. Throws `OperatorError` if a server
+ * does.
  */
 export async function whileStopped<T>({ from, to }: Pick<Copying, 'from' | 'to'>, work: () => Promise<T>): Promise<T> {
   requireDatabase(from.databaseUrl)
@@ -73,8 +74,9 @@ async function whileLocked<T>(configs: readonly Config[], work: () => Promise<T>
 }
 
 /**
- * Copy what has another place at the target. Throws `OperatorError` if a server uses the source, if the target is not
- * empty, or if it cannot hold what the source has. Missing blobs are no error: the result lists them.
+ * Copy whichever of database and blobs has another place at the target. Throws `OperatorError` if a server uses the
+ * source, if the target is not empty, or if it cannot hold what the source has. Missing blobs are no error: the result
+ * lists them.
  */
 export async function copyServer(copying: Copying): Promise<Copied> {
   const { from, to, log } = copying
@@ -102,7 +104,7 @@ export async function copyServer(copying: Copying): Promise<Copied> {
   }
 }
 
-/** Throws `OperatorError` before copying anything that the target could not read. */
+/** Throws `OperatorError` if the master key does not fit the source: the target could not read what was copied. */
 async function requireMasterKey(source: Database, from: Config): Promise<void> {
   const secrets = await source.all<{ wrapped: string }>(secretsQuery)
   const fault = masterKeyFault(
@@ -155,7 +157,7 @@ function everyThousand({ onProgress }: Copying, what: string): (count: number) =
 
 /**
  * Run `work`, which restores a database, while no other process can use the data directory: another restore would
- * replace what this one has fetched. Throws `OperatorError` if one does, or if the database holds something.
+ * replace what this one has fetched. Throws `OperatorError` if one uses it, or if the database is not empty.
  */
 export async function whileRestoring<T>(config: Config, work: () => Promise<T>): Promise<T> {
   if (isPostgresUrl(config.databaseUrl)) await requireFreeDatabase(config.databaseUrl)
@@ -181,7 +183,7 @@ async function isUnfinished(database: Database, databaseUrl: string): Promise<bo
   throw new OperatorError(`the database ${withoutPassword(databaseUrl)} is not empty: a copy needs an empty one`)
 }
 
-/** Opens the database of the target, which is empty but for the mark of a copy. */
+/** Opens the target's database, which is empty but for the mark of a copy. */
 async function emptyDatabase({ from, to }: Copying): Promise<Database> {
   const files = databaseFiles(to.databaseUrl)
   const isThere = files.length === 0 || isDatabaseThere(files[0]!)
@@ -191,7 +193,7 @@ async function emptyDatabase({ from, to }: Copying): Promise<Database> {
   const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
   try {
     if (await isUnfinished(database, to.databaseUrl)) {
-      // What an interrupted copy left.
+      // Remains of an interrupted copy.
       if (isPostgresUrl(to.databaseUrl)) await dropAllTables(database)
       else {
         await database.close()
@@ -213,7 +215,7 @@ async function markedDatabase({ databaseUrl }: Config): Promise<Database> {
   return database
 }
 
-/** Throws `OperatorError` if the storage refuses to work, or holds something else than blobs of this database. */
+/** Throws `OperatorError` if the storage does not work, or holds anything but blobs of this database. */
 async function prepareStorage(source: Database, storage: BlobStorage): Promise<void> {
   await storage.prepare({ mustReach: true })
   for await (const names of storage.list(LOOKED_AT)) {
@@ -225,18 +227,18 @@ async function prepareStorage(source: Database, storage: BlobStorage): Promise<v
   }
 }
 
-/** Copy the master key that the server made for itself. Never overwrites another one. */
+/** Copy the master key that the server has generated. Never overwrites another one. */
 function placeMasterKey(from: Config, to: Config): void {
   const [source, target] = [masterKeyFile(from.dataDir), masterKeyFile(to.dataDir)]
   if (from.signingKeyMasterKey !== null || source === target || !existsSync(source)) return
   const key = readFileSync(source)
   if (existsSync(target) && !readFileSync(target).equals(key))
     throw new OperatorError(`${target} holds a different key`)
-  // Whole or not at all: part of a key would keep the copy from being repeated.
+  // Write the key whole or not at all: part of a key would keep the copy from being repeated.
   writePrivately(target, key, { replace: true })
 }
 
-/** Let servers use the database of the target. Call it when everything is verified. */
+/** Let servers use the target's database. Call it once everything is verified. */
 export async function releaseTarget({ to }: Pick<Copying, 'to'>): Promise<void> {
   const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
   try {

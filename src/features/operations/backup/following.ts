@@ -1,9 +1,9 @@
 /**
- * Keeps a copy of the database of another machine, from its continuous backup, and takes over from it.
+ * Keeps a copy of another machine's database, from its continuous backup, and takes over from that machine.
  * docs/design/second-machine.md has the states, and what each failure does.
  *
- * The copy is a file beside the place of the database, which gets its name with the takeover. Segments replace whole
- * pages, so those that may not be on the disk after a loss of power are applied again.
+ * The copy is a file beside the database's path, and gets the database's name at the takeover. Segments replace whole
+ * pages, so after a loss of power those that may not be on the disk are applied again.
  */
 import { existsSync, statSync } from 'node:fs'
 import { open, readFile, rename, rm, writeFile, type FileHandle } from 'node:fs/promises'
@@ -40,19 +40,19 @@ import { CONTINUOUS_FOLDER, fileMark, Spool } from './continuous-spool.ts'
 import { continueSequence, placeMasterKey } from './restoring.ts'
 import { unsealOf } from './sealing.ts'
 
-/** In the data directory: the event log has to continue above this number before the server starts. */
+/** In the data directory: the number above which the event log has to continue before the server starts. */
 const LOST_FILE = 'holdfast.lost-after'
-/** In the data directory. With it, `holdfast promote` asks for a takeover. */
+/** In the data directory: with this file, `holdfast promote` requests a takeover. */
 const PROMOTE_FILE = 'holdfast.promote'
-/** How old a request may be when a follower starts: one that was killed has been started again by then. */
+/** How old a request may be when a follower starts: one that was killed has been restarted by then. */
 const MAX_REQUEST_MILLIS = 5 * MINUTE_MILLIS
 const COPY_FILE = 'holdfast.following'
-/** How often the copy is flushed, with the number of its last segment. */
+/** How often the copy is flushed, and the number of its last segment saved. */
 const SAVE_MILLIS = 5000
 const RETRY_MILLIS = 1000
-/** How often the lease is looked at for another chain. */
+/** How often the lease is read to see whether it names another chain. */
 const LOOK_MILLIS = 10_000
-/** The lease is looked at this many times while it is valid. */
+/** The lease is read this many times within its duration. */
 const LOOKS = 5
 const LEFT_BEHIND = 'the other machine has begun a new chain, of which there is no complete copy yet'
 
@@ -60,14 +60,14 @@ interface Copy {
   chain: string
   /** The key of the chain, in base64. */
   key: string
-  /** When the base was complete that the copy was made of. */
+  /** When the base of this copy was complete. */
   baseAt: Millis
   built: Built
 }
 
 /** The state that operators see. */
 export interface FollowState {
-  /** Since the copy had everything that was there; null if it never had. */
+  /** Time since the copy had everything at the destination; null if it never had. */
   behindMillis: number | null
   /** Instant of the last commit, at the latest; null without a copy. */
   at: Millis | null
@@ -83,7 +83,7 @@ export interface Followed {
   lostAfter: number | null
 }
 
-/** Where the machine that serves sends its changes. Throws `OperatorError` if there is no such place. */
+/** Returns where the serving machine sends its changes. Throws `OperatorError` if none is configured. */
 function followedPlace({ backup }: Config): string {
   if (backup.continuous !== null) return backup.continuous
   throw new OperatorError(
@@ -91,7 +91,7 @@ function followedPlace({ backup }: Config): string {
   )
 }
 
-/** Whether the server of this data directory may run, or has to follow another one. */
+/** Whether the server of this data directory may run; otherwise it has to follow another one. */
 export async function mayServe(config: Config): Promise<boolean> {
   const place = followedPlace(config)
   const isThere = isDatabaseThere(sqlitePath(config.databaseUrl))
@@ -99,7 +99,8 @@ export async function mayServe(config: Config): Promise<boolean> {
   const isOurs =
     found === null || isOwn(found.record, config.dataDir) || (isThere && isFirstOwn(found.record, config.dataDir))
   if (isOurs) {
-    // A request for a takeover that was made while this machine serves must not take effect the next time it follows.
+    // Delete a request for a takeover that was made while this machine serves: it must not take effect when it next
+    // follows.
     if (isThere) await rm(join(config.dataDir, PROMOTE_FILE), { force: true })
     return isThere
   }
@@ -123,14 +124,15 @@ export async function continueAfterLoss(ctx: Context): Promise<void> {
 }
 
 /**
- * Rename the database instead of deleting it: it may have commits that the other machine never had. Earlier ones stay.
+ * Rename the database instead of deleting it: it may have commits that the other machine never had. Keeps databases
+ * that were renamed before.
  */
 async function setAside({ databaseUrl }: Config): Promise<void> {
   const path = sqlitePath(databaseUrl)
   const names = (count: number) => `${path}.superseded${count === 1 ? '' : `-${count}`}`
   let count = 1
   while (existsSync(names(count))) count++
-  // The file of the database goes last: an interrupted call is repeated as long as it is there.
+  // Rename the database's file last: as long as it is there, an interrupted call is repeated.
   for (const file of databaseFiles(databaseUrl).toReversed())
     if (existsSync(file)) await rename(file, names(count) + file.slice(path.length))
 }
@@ -150,15 +152,15 @@ export class Following {
   /** When the copy was last known to have everything at the destination. */
   #completeAt: number | null = null
   /**
-   * Under `async`, whether the machine that serves has begun another chain. All that it commits is sent there, and no
-   * machine can follow that chain before it has a base.
+   * Under `async`, whether the serving machine has begun another chain. It sends everything that it commits there, and
+   * no machine can follow that chain until it has a base.
    */
   #isLeftBehind = false
   /** The name of the machine that serves. */
   #serving: string | null = null
   #fault: string | null = null
 
-  /** `reading`: reads the copy meanwhile. */
+  /** `reading`: the server that reads the copy meanwhile. */
   constructor(readonly ctx: { config: Config; clock: Clock; log: Log; reading?: CopyDatabase }) {
     const { config, clock } = ctx
     this.#archive = archiveAt(config.backup.continuous!, config)
@@ -207,13 +209,13 @@ export class Following {
     return null
   }
 
-  /** Ask a follower that runs, in another process, to take over. Throws `OperatorError` if there is none to follow. */
+  /** Ask a follower in another process to take over. Throws `OperatorError` if no destination is configured. */
   static async ask(config: Config): Promise<void> {
     followedPlace(config)
     await writeFile(join(config.dataDir, PROMOTE_FILE), '', { mode: 0o600 })
   }
 
-  /** The operator who asked for a takeover when no follower was running may not want it any more. */
+  /** Delete an old request: the operator made it while no follower was running, and may no longer want a takeover. */
   async #dropOldRequest(): Promise<void> {
     const { clock, log } = this.ctx
     const at = statSync(this.#promoteFile, { throwIfNoEntry: false })?.mtimeMs ?? Infinity
@@ -225,7 +227,7 @@ export class Following {
     await rm(this.#promoteFile)
   }
 
-  /** Take over now, of a copy that is up to date. For a command, while no follower runs. */
+  /** Take over now, with an up-to-date copy. For a command, while no follower runs. */
   async promote(): Promise<Followed> {
     makeDataDirectory(this.ctx.config)
     await Following.ask(this.ctx.config)
@@ -247,7 +249,7 @@ export class Following {
     const { clock, log } = this.ctx
     if (this.#copy === null) await this.#begin()
     const completeAt = await this.#advance()
-    // Segments that follow may have been deleted while this machine was away.
+    // Segments that follow may have been deleted while this machine was away, so read the lease.
     const wasAway = this.#completeAt === null || completeAt - this.#completeAt >= LOOK_MILLIS
     if (!wasAway) this.#completeAt = completeAt
     if (clock.monotonic() - this.#savedAt >= SAVE_MILLIS) await this.#save()
@@ -263,8 +265,8 @@ export class Following {
   }
 
   /**
-   * Returns the lease to take; null if it is not to be taken now. `completeAt`: when the copy was complete, unless
-   * segments were deleted; null if that is known already.
+   * Returns the lease to take; null if it is not to be taken now. `completeAt`: when the copy was complete, provided
+   * that no segments were deleted; null if that needs no check.
    */
   async #look(isAsked: boolean, completeAt: number | null): Promise<{ lease: FoundLease | null } | null> {
     const { clock, config } = this.ctx
@@ -278,7 +280,7 @@ export class Following {
     if (lease === null) return isAsked ? { lease } : null
     const copy = this.#copy!
     const hasRunOut = this.#watch.note(lease, askedAt)
-    // A takeover that was begun here, and interrupted.
+    // This machine has begun a takeover that was interrupted.
     const isBegun = isOwn(lease.record, config.dataDir)
     if (lease.record.chain === '') return null
     if (lease.record.chain !== copy.chain) {
@@ -303,7 +305,7 @@ export class Following {
     return lease
   }
 
-  /** The copy is complete, and has one state: after a crash, it may mix pages of several. */
+  /** Let readers use the copy, now that it is complete. Before, it may mix pages of several states after a crash. */
   #noteComplete(completeAt: number): void {
     this.#completeAt = completeAt
     this.ctx.reading?.begin(this.#path)
@@ -321,8 +323,8 @@ export class Following {
   }
 
   /**
-   * Returns whether the copy has this segment, which the lease names. It may have been deleted, which looks as if it
-   * did not exist yet.
+   * Whether the copy has this segment, which the lease names. If it cannot get it, the segment was deleted, which looks
+   * as if it did not exist yet: drop the copy.
    */
   async #hasThrough(number: number): Promise<boolean> {
     if (number <= this.#copy!.built.number) return true
@@ -334,7 +336,7 @@ export class Following {
     return false
   }
 
-  /** Continue the copy that is here, or make one. */
+  /** Continue the copy in the data directory, or make one. */
   async #begin(): Promise<void> {
     const { config, log } = this.ctx
     await this.#file?.close()
@@ -368,7 +370,7 @@ export class Following {
     log.info('following', { file: segmentName(base.chain, built.number) })
   }
 
-  /** Earlier versions may have left part of the file, or an empty one, after a loss of power. */
+  /** Null also for a partial or empty file, which earlier versions may have left after a loss of power. */
   async #saved(): Promise<Copy | null> {
     if (!existsSync(this.#copyFile)) return null
     try {
@@ -379,7 +381,7 @@ export class Following {
     }
   }
 
-  /** Apply all segments that are there. Returns when it was asked for the one that is not there. */
+  /** Apply all segments that are there. Returns the monotonic time at which the first missing one was requested. */
   async #advance(): Promise<number> {
     const copy = this.#copy!
     const segments = new SegmentReader(this.#archive, Buffer.from(copy.key, 'base64'), copy.chain)
@@ -456,8 +458,8 @@ export class Following {
   }
 
   /**
-   * Create the next segment of the chain, so that the former holder cannot. Segments that it created before are applied
-   * first. `promise`: what its lease says that it promised.
+   * Create the next segment of the chain, so that the former holder cannot. Applies segments that the former holder
+   * created before. `promise`: what the lease of the former holder promises.
    */
   async #fence({ epoch }: LeaseRecord, promise: LeaseRecord['promise']): Promise<void> {
     const copy = this.#copy!
@@ -475,7 +477,7 @@ export class Following {
     }
   }
 
-  /** Returns false if there is another object of this name. */
+  /** Returns false if the name has another content. */
   async #create(name: string, content: Uint8Array): Promise<boolean> {
     for (;;)
       try {

@@ -1,10 +1,9 @@
 /**
  * Copies a database into one file of SQLite, as of one instant, while servers use it.
  *
- * A PostgreSQL database is read in one transaction that sees one state (REPEATABLE READ), table by table, as `holdfast
- * copy` does. So a backup needs no program of PostgreSQL, is the same whichever database it was made of, and can be
- * restored into either. The transaction holds up no writer; what it costs PostgreSQL is that old versions of rows stay
- * until it ends.
+ * A PostgreSQL database is read table by table in one transaction that sees one state (REPEATABLE READ), as `holdfast
+ * copy` does. A backup therefore needs none of PostgreSQL's programs, has the same form for both databases, and can be
+ * restored into either. The transaction blocks no writer, but PostgreSQL keeps old versions of rows until it ends.
  */
 import { Database as SqliteFile } from 'bun:sqlite'
 import { dirname } from 'node:path'
@@ -21,7 +20,7 @@ import { COMMIT_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { copyTables, SourceFault } from './table-copy.ts'
 
-/** Throws `OperatorError` if there is no database of a server, it cannot be read to the end, or there is no room. */
+/** Throws `OperatorError` if there is no server's database, if it cannot be read to the end, or if there is no room. */
 export async function copyInstant(databaseUrl: string, target: string, now: Millis): Promise<void> {
   if (!isPostgresUrl(databaseUrl)) return copyFile(existingSqlitePath(databaseUrl), target)
   const source = await openDatabase({ databaseUrl, access: 'onlooker' })
@@ -59,7 +58,7 @@ async function copyRows(source: Database, target: string, name: string, now: Mil
   if (await isCopyMarked(source)) throw new OperatorError(`${name} holds an unfinished copy or restore`)
   const file = await openDatabase({ databaseUrl: target })
   try {
-    // The schema of the source, which servers of an earlier version may still use.
+    // Apply only the migrations that the source has: servers of an earlier version may still use it.
     const applied = await appliedNumbers(source)
     await migrate(
       file,
@@ -68,7 +67,7 @@ async function copyRows(source: Database, target: string, name: string, now: Mil
     )
     const { dialect } = source
     await source.snapshot(({ all, get }) => copyTables({ all, get, dialect }, file, () => {}))
-    // SQLite gives no numbers to these events. A restore announces all accounts again, which says what they have said.
+    // SQLite gives these events no numbers. A restore announces every account again, which covers what they said.
     await file.run(sql`DELETE FROM unnumbered_event`)
   } finally {
     await file.close()

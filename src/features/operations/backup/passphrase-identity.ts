@@ -1,6 +1,6 @@
 /**
- * A passphrase as an identity of the age library. A thread of the runtime derives the key: the library itself would
- * hold up every request of a server meanwhile. Source: age-encryption.org/v1, "The scrypt recipient type".
+ * A passphrase as an identity of the age library. The runtime derives the key on another thread: the library's own
+ * derivation would block every request of the server. Source: age-encryption.org/v1, "The scrypt recipient type".
  */
 import { scrypt } from 'node:crypto'
 import type { Identity } from 'age-encryption'
@@ -13,7 +13,7 @@ const BLOCK_SIZE = 8
 /** A gibibyte of memory. No backup is written at a higher cost. */
 const MAX_WORK_FACTOR = 20
 
-/** Returns what opens a file with this passphrase. Its `unwrapFileKey` throws if the file names too high a cost. */
+/** Returns an identity that opens files with this passphrase. `unwrapFileKey` throws if the file's cost is too high. */
 export const identityOfPassphrase = (passphrase: string): Identity => ({
   async unwrapFileKey(stanzas) {
     const [only] = stanzas

@@ -1,6 +1,6 @@
 /**
- * Reads a backup whose destination fails now and then: a restore reads for hours, and must not end with the first
- * connection that breaks. Objects are read on from where the connection broke.
+ * Reads a backup whose destination fails now and then. A restore reads for hours, and must not end with the first
+ * broken connection: reads resume where the connection broke.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -8,12 +8,12 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import { BucketRefusal } from '../../../platform/network/bucket-faults.ts'
 import { archiveAt, type Archive } from './archive.ts'
 
-/** How long a destination may fail without a byte that is read. */
+/** How long a destination may fail to deliver a single byte. */
 const MAX_OUTAGE_MILLIS = 10 * MINUTE_MILLIS
 const FIRST_PAUSE_MILLIS = 100
 const MAX_PAUSE_MILLIS = 30_000
 
-/** What files fail with while a network or a disk is in trouble. */
+/** Error codes of file reads while a network or a disk is in trouble. */
 const passingCodes: ReadonlySet<string | undefined> = new Set([
   'EIO',
   'ESTALE',
@@ -27,7 +27,7 @@ const passingCodes: ReadonlySet<string | undefined> = new Set([
 ])
 
 export interface Patience {
-  /** Told once for each time that the destination fails. */
+  /** Called once at the start of each outage. */
   tell(message: string): void
   /** Ten minutes if omitted. */
   maxOutageMillis?: number
@@ -40,8 +40,9 @@ export function openArchive(...[place, config, patience]: [...Parameters<typeof 
 }
 
 /**
- * Returns the archive for reading. A read throws `OperatorError` once the destination has failed for too long, and at
- * once what no later try would mend. A destination that cannot be read at all is no outage: its name may be wrong.
+ * Returns the archive with reads that survive outages. A read throws `OperatorError` once the destination has failed
+ * for too long, and throws at once if a retry cannot help. Until the destination has answered once, nothing is retried:
+ * its name may be wrong.
  */
 export function patiently(archive: Archive, patience: Patience): Archive {
   let hasAnswered = false
@@ -81,7 +82,7 @@ async function* readOn(
   throw new OperatorError(`${name} was deleted while it was being read`)
 }
 
-/** The time for which reads of an object have been failing. */
+/** How long reads of one object have been failing. */
 class Outage {
   #since: number | null = null
   #pauseMillis = FIRST_PAUSE_MILLIS
@@ -96,7 +97,7 @@ class Outage {
     this.#pauseMillis = FIRST_PAUSE_MILLIS
   }
 
-  /** Resolves when it is time for another try. Throws if there is to be none. */
+  /** Wait until the next attempt. Throws if there is to be none. */
   async wait(error: unknown): Promise<void> {
     if (!isPassing(error)) throw error
     const { tell, maxOutageMillis = MAX_OUTAGE_MILLIS } = this.patience
@@ -124,7 +125,7 @@ class Outage {
   }
 }
 
-/** Whether a later try may succeed: everything that requests to a bucket fail with, unless the store says otherwise. */
+/** Whether a retry may succeed. Errors of bucket requests count as temporary unless the store says otherwise. */
 function isPassing(error: unknown): boolean {
   if (error instanceof OperatorError || !(error instanceof Error)) return false
   if (error instanceof BucketRefusal) return error.isPassing

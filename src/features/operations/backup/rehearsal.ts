@@ -1,6 +1,6 @@
 /**
- * Rehearses a restore: everything that it does short of taking effect, in a scratch folder that is deleted afterwards.
- * Announces nothing, opens no port, and only reads live data, to compare it with the backup.
+ * Rehearses a restore: does everything short of taking effect, in a scratch folder that is deleted afterwards.
+ * Announces nothing, opens no port, and reads live data only to compare it with the backup.
  */
 import { Database as SqliteFile } from 'bun:sqlite'
 import { lstatSync } from 'node:fs'
@@ -54,7 +54,7 @@ export interface Rehearsal {
   restoreSecs: number
   verifySecs: number
   restored: Counts
-  /** Of the configured server; null if it has no database here, or it does not answer. */
+  /** Counts of the configured server; null if it has no database here, or the database does not answer. */
   live: Counts | null
   faultCount: number
   /** The first of them. */
@@ -80,7 +80,7 @@ export interface RehearsalOptions {
   snapshot: string
   /** The folder in which the scratch folder is made. */
   scratch: string
-  /** Gets the scratch folder, to delete it if the process ends before. Returns what to call once it is deleted. */
+  /** Gets the scratch folder, to delete it if the process ends early. Returns what to call once it is deleted. */
   onFolder(path: string): () => void
   /** As of `verifyEverything`. */
   quick: boolean
@@ -115,7 +115,7 @@ export async function rehearse(options: RehearsalOptions): Promise<Rehearsal> {
     await note(report.ok)
     return report
   } catch (error) {
-    // A full disk and a place that cannot be reached say nothing about the backup.
+    // A full disk or an unreachable destination says nothing about the backup.
     if (error instanceof OperatorError && !(error instanceof TooLittleSpace)) await note(false)
     throw error
   } finally {
@@ -131,7 +131,7 @@ async function clearScratch(scratch: string, now: Date): Promise<void> {
   for (const name of await readdir(scratch)) {
     if (!name.startsWith(SCRATCH_PREFIX)) continue
     const path = join(scratch, name)
-    // Others may put anything into a temporary folder, and take it away.
+    // Other users may put anything into a temporary folder, and remove it.
     const found = lstatSync(path, { throwIfNoEntry: false })
     if (found && now.getTime() - found.mtimeMs > ABANDONED_MILLIS && found.uid === process.getuid?.())
       await rm(path, { recursive: true, force: true })
@@ -148,7 +148,7 @@ async function rehearseIn(
     ...config,
     dataDir: dir,
     databaseUrl: join(dir, 'holdfast.db'),
-    // A bucket stays as it is: what the backup has is restored here.
+    // Leave the bucket alone: restore the backup's blobs into the folder.
     blobs: { ...config.blobs, store: 'folder' },
     blobMirror: { ...config.blobMirror, bucket: null },
     telemetry: { ...config.telemetry, enabled: false },
@@ -219,7 +219,7 @@ function blobBytesIn(databasePath: string): number {
     .get()!.bytes
 }
 
-/** Those of the blobs that the bucket lacks too, if blobs are in one. */
+/** Returns those of the blobs that the bucket lacks too, if blobs are in one. */
 async function lackingInBucket(config: Config, cids: readonly string[], log: Log): Promise<string[]> {
   const bucket = openBlobBucket(config, { clock: systemClock, log })
   if (bucket === null) return [...cids]
@@ -259,7 +259,7 @@ async function liveCounts({ databaseUrl }: Config, log: Log): Promise<Counts | n
   }
 }
 
-/** Whether blobs are in a bucket, and not in backups. */
+/** Whether blobs are in a bucket that backups leave out. */
 const areBlobsLeft = ({ blobs, backup }: Config): boolean => blobs.store === 's3' && !backup.bucketBlobs
 
 function neededBeside(config: Config, { suffix }: Unseal): string[] {

@@ -2,10 +2,10 @@
  * Restore a backup in two steps: fetch the snapshot, then continue the event log. The caller verifies everything in
  * between.
  *
- * The network may have seen events that the backup does not contain. The event log therefore continues above any
- * sequence number that can have been used since the backup, every repository is signed again with a new revision, and
- * the state of every account is announced again. A relay that is ahead of the backup then follows on and learns what
- * the server holds.
+ * The network may have seen events that the backup lacks. The event log therefore continues above any sequence number
+ * that can have been used since the backup, every repository is signed again with a new revision, and the state of
+ * every account is announced again. A relay that is ahead of the backup can then follow, and learns what the server
+ * holds.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
@@ -46,20 +46,19 @@ const BATCH = 50
 /** Minimum gap in sequence numbers, for a log whose numbers already exceed the clock in milliseconds. */
 const MIN_SEQ_GAP = 1_000_000
 /**
- * Keys for pushes that may have been made since the backup. Devices may know them, so their numbers are not used again.
+ * Most push keys that the server may have made since the backup. Devices may know them, so their numbers are not
+ * reused.
  */
 const MAX_LOST_SENDER_KEYS = 100
 
 export interface Fetched {
   /** The path of the fetched database, which does not have its final name yet. */
   databasePath: string
-  /**
-   * CIDs of the blobs that are missing from the backup, or damaged in it; of those in a bucket, the ones that it lacks.
-   */
+  /** CIDs of the blobs that neither the storage nor any of the backups has undamaged. */
   missingBlobs: string[]
 }
 
-/** Other backups, which may have blobs that the ones to be restored lack. */
+/** Other backups, which may have blobs that the restored one lacks. */
 export interface OtherBackups {
   archive: Archive
   unseal: Unseal
@@ -101,8 +100,8 @@ export async function fetchSnapshot(
 }
 
 /**
- * Single parts of a backup, to read from them. `fetchDatabase` throws OperatorError if there is no such snapshot, or it
- * is damaged; `blob` returns the bytes that the backup has of a blob, not compared with its CID, or null.
+ * Read single parts of a backup. `fetchDatabase` throws OperatorError if there is no such snapshot, or it is damaged.
+ * `blob` returns the bytes that the backup has of a blob, without comparing them with its CID, or null.
  */
 export const partsOf = (archive: Archive, unseal: Unseal) => ({
   async fetchDatabase(snapshot: string, path: string): Promise<void> {
@@ -120,7 +119,7 @@ async function blobOf(part: Part, cid: string): Promise<AsyncIterable<Uint8Array
   return content && untilDamaged(content)
 }
 
-/** Ends where an object is damaged. */
+/** Yields the content up to the place where the object is damaged. */
 async function* untilDamaged(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* content
@@ -141,8 +140,8 @@ export const partOf =
   }
 
 /**
- * Throws `OperatorError` if there is a database, or a write-ahead log that has lost its own: SQLite would read that as
- * part of the next database of that name.
+ * Throws `OperatorError` if there is a database, or a write-ahead log without one: SQLite would apply that log to the
+ * next database of its name.
  */
 export function requireEmpty({ databaseUrl }: Pick<Config, 'databaseUrl'>): void {
   const databasePath = sqlitePath(databaseUrl)
@@ -152,7 +151,7 @@ export function requireEmpty({ databaseUrl }: Pick<Config, 'databaseUrl'>): void
 
 async function fetchDatabase(path: string, read: () => ReturnType<Part>, expectedSha256: string): Promise<void> {
   for (const left of [`${path}-wal`, `${path}-shm`]) await rm(left, { force: true })
-  // A restore that ended while it fetched blobs has left it.
+  // An earlier restore that ended while it fetched blobs has left the database.
   if (existsSync(path) && (await digestOfFile(path)) === expectedSha256) return
   const content = await read()
   if (content === null) throw new OperatorError('the backup lacks its database')
@@ -179,14 +178,14 @@ export async function fetchBlobs(
   await storage.prepare()
   const missing: string[] = []
   for await (const cid of linesOf(list)) {
-    // A bucket outlives the server, and its blobs are in no backup. A folder has those of a restore that has ended.
+    // A blob in a bucket counts if its size is known. A folder may have blobs of an interrupted restore: verify them.
     if (storage.isShared ? (await storage.sizeOf(cid)) !== null : (await storage.digest(cid))?.cid === cid) continue
     if (!(await placeFrom(parts, storage, cid))) missing.push(cid)
   }
   return missing
 }
 
-/** Store the first copy of a blob that is whole. Returns false if there is none. */
+/** Store the first undamaged copy of a blob. Returns false if there is none. */
 async function placeFrom(parts: readonly Part[], storage: BlobStorage, cid: string): Promise<boolean> {
   for (const part of parts) {
     const content = await blobOf(part, cid)
@@ -212,8 +211,9 @@ async function placeBlob(storage: BlobStorage, cid: string, content: AsyncIterab
 }
 
 /**
- * Rename the verified database to its final name. Close its context first. Throws `OperatorError` if its log has not
- * become part of it: it would keep the name of before, and the database would lack what the restore has changed.
+ * Rename the verified database to its final name. Close its context first. Throws `OperatorError` if its write-ahead
+ * log was not merged into it: the log would keep the former name, and the database would lack what the restore has
+ * changed.
  */
 export async function installDatabase(config: Config, { databasePath }: Fetched): Promise<void> {
   const log = `${databasePath}-wal`
@@ -237,7 +237,7 @@ export async function continueSequence(ctx: Context, sentThrough = 0): Promise<{
   return { seq: seq + 1, accounts: await announceAll(ctx) }
 }
 
-/** Let servers use the copy of the database that answers, which lacks nothing. Returns the newest number. */
+/** Let servers use this copy of the database, which has lost nothing. Returns the newest event number. */
 export const agreeOnDatabase = ({ db }: Context): Promise<number> =>
   db.transaction(async (tx) => {
     const head = await headSeq(tx)
@@ -246,14 +246,14 @@ export const agreeOnDatabase = ({ db }: Context): Promise<number> =>
   })
 
 /**
- * Returns the newest number of the gap. On a cluster the nodes then agree on the database, and this may have been done
- * by another one.
+ * Leave a gap in the event numbers. Returns the newest number of the gap. On a cluster, the nodes then agree on this
+ * copy of the database; if another node has done so already, there is nothing to do.
  */
 async function leaveGap(ctx: Context, sentThrough: number): Promise<number> {
   const { clock, db } = ctx
   return db.transaction(async (tx) => {
     const head = await headSeq(tx)
-    // The log cannot have reached the clock in milliseconds by counting events, however many the backup missed.
+    // Counting events cannot have brought the log up to the clock in milliseconds, however many the backup missed.
     const seq = Math.max(clock.now(), Math.max(head, sentThrough) + MIN_SEQ_GAP)
     const isFirst = (await db.cluster?.history.agree(tx, head)) ?? true
     if (!isFirst) return head
@@ -285,9 +285,9 @@ const announce = (ctx: Context, dids: readonly Did[]): Promise<number> =>
   })
 
 /**
- * Continue with the copy of the database that answers, if the nodes have not agreed on it yet, and re-announce accounts
- * whose state differs from the events in `sent`, which this node had sent before its restart. Events that no living
- * node has sent are announced with the next commit of the account. Throws `HistoryLost` if the operator has to decide.
+ * Continue with this copy of the database, if the nodes have not agreed on it yet, and re-announce accounts whose state
+ * differs from the events in `sent`, which this node had sent before its restart. An account about which no living node
+ * had sent such an event is announced with its next commit. Throws `HistoryLost` if the operator has to decide.
  */
 export async function continueHistory(ctx: Context, sent: Sent | null): Promise<void> {
   const { config, db, log } = ctx
@@ -314,7 +314,7 @@ export async function continueHistory(ctx: Context, sent: Sent | null): Promise<
       for (let i = 0; i < differing.length; i += BATCH) accounts += await announce(ctx, differing.slice(i, i + BATCH))
     log.info('accounts announced again', { accounts })
   }
-  // If it takes no more than seconds, before the port opens: `#sync` then comes before the next commit of the account.
+  // If this takes only seconds, do it before the port opens: `#sync` then comes before the next commit of the account.
   if (differing !== null && differing.length <= MAX_BEFORE_START) await work()
   else ctx.background.run('announcement of accounts', work)
 }
@@ -328,7 +328,7 @@ async function announceAgain(ctx: Context, tx: Tx, did: Did): Promise<boolean> {
   if (account === null || key === null) return false
   const status = statusOf(account)
   const identity: RepoEvent = { type: 'identity', did, ...(account.handle === null ? {} : { handle: account.handle }) }
-  // While a new key waits for the directory, nothing is signed. If it replaces the old one, its `#sync` follows.
+  // While a new key waits for the directory, nothing is signed. If it replaces the old key, its `#sync` follows.
   const heads = (await isSigningHeld(tx, did)) ? [] : [await resignHead(ctx, tx, did, key)]
   await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? heads : [])])
   return true

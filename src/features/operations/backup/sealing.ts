@@ -14,11 +14,11 @@ import { identityOfPassphrase } from './passphrase-identity.ts'
 const ARCHIVE_FILE = 'archive.json'
 const IDENTITY_FILE = 'identity.age'
 const FORMAT = 1
-/** `founding-<milliseconds>-<id>`: that a backup is founding the archive. It is deleted at the end. */
+/** `founding-<milliseconds>-<id>`: marks that a backup is founding the archive. Deleted at the end. */
 const FOUNDING = 'founding-'
-/** Founding a destination is one small write. An older unfinished one is from a backup that was killed. */
+/** Founding a destination takes one small write, so an older mark was left by a backup that was killed. */
 const ABANDONED_FOUNDING_MILLIS = 10 * 60_000
-/** Longest pause, of a random length, after which a backup that has met another one tries again. */
+/** Longest random pause before a backup that has met another one tries again. */
 const MAX_FOUNDING_PAUSE_MILLIS = 1000
 const MAX_FOUNDING_TRIES = 30
 
@@ -30,8 +30,8 @@ interface ArchiveFile {
   /** The age recipient (public key) of the archive; null if it is not encrypted. */
   recipient: string | null
   /**
-   * The private key, encrypted with the passphrase, in base64. It is in this file so that one write founds an archive.
-   * Archives of earlier versions have it in `identity.age` only, where those look for it.
+   * The private key, encrypted with the passphrase, in base64. It is in this file so that a single write founds an
+   * archive. Earlier versions wrote it to `identity.age` only, and look for it there.
    */
   identity?: string
 }
@@ -43,8 +43,8 @@ export interface Passphrase {
   /** The base-2 logarithm of the cost of deriving a key from it. */
   workFactor: number
   /**
-   * Have it tried on the archive, at the cost with which that was founded, unless the public key of the archive is the
-   * one that it is known to open.
+   * Try the passphrase on the archive, at the work factor with which the archive was founded. Skipped if `known` is the
+   * archive's public key: this passphrase has opened it before.
    */
   trial?: { known: string | null }
 }
@@ -70,8 +70,8 @@ const plain = {
 /**
  * Returns the encryption for writing. The first use of an archive decides whether it is encrypted.
  *
- * Throws OperatorError if a passphrase is given for an archive that is not encrypted, if it is tried and is not that of
- * the archive, or if another backup does not finish founding the archive.
+ * Throws OperatorError if a passphrase is given for an unencrypted archive, if the passphrase is tried and does not
+ * open the archive, or if another backup does not finish founding it.
  */
 export async function sealOf(archive: Archive, given: Passphrase, now: Date): Promise<Seal> {
   const file = (await archiveFile(archive)) ?? (await found(archive, given, now.getTime()))
@@ -112,7 +112,7 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
   }
 }
 
-/** Throws OperatorError if this passphrase is not that of the archive, where there is one. */
+/** Throws OperatorError if there is an archive that this passphrase does not open. */
 export async function requirePassphrase(archive: Archive, passphrase: string): Promise<void> {
   const file = await archiveFile(archive)
   if (file === null) return
@@ -121,9 +121,9 @@ export async function requirePassphrase(archive: Archive, passphrase: string): P
 }
 
 /**
- * Throws OperatorError unless the passphrase opens the private key of the archive, and backups are encrypted to that
- * key: otherwise its holder could not restore them. An attacker who can write to the archive can replace the public key
- * by another one, and read every backup that is made from then on. Derives a key, as a restore does.
+ * Throws OperatorError unless the passphrase opens the archive's private key, and backups are encrypted to that key.
+ * Otherwise the operator could not restore them: an attacker who can write to the archive can replace the public key,
+ * and read every later backup. Derives a key, as a restore does.
  */
 async function requireKeyOf(archive: Archive, file: ArchiveFile, passphrase: string): Promise<void> {
   const { identityToRecipient } = await library()
@@ -162,25 +162,25 @@ async function* decrypted(
   try {
     yield* await decrypter.decrypt(streamOf(read()))
   } catch (error) {
-    // A destination that does not answer says nothing about what it holds.
+    // If reading failed, the object need not be damaged: throw the error of the read.
     throw readFault === null ? new DamagedObject(name, { cause: error }) : (readFault as { error: unknown }).error
   }
 }
 
-/** Found the archive, unless another backup does so at the same time: then use what that one has founded. */
+/** Found the archive. If another backup founds it at the same time, return what that backup wrote. */
 async function found(archive: Archive, { passphrase, workFactor }: Passphrase, now: Millis): Promise<ArchiveFile> {
   const key = passphrase === null ? { recipient: null } : await newKey(passphrase, workFactor)
   const file: ArchiveFile = { format: FORMAT, ...key }
   for (let tries = 0; tries < MAX_FOUNDING_TRIES; tries++) {
     const mark = `${FOUNDING}${now}-${crypto.randomUUID()}`
-    // Each writes its mark before it looks for others, so one of two at least sees the other.
+    // Each backup writes its mark before it looks for others, so at least one of two sees the other.
     await archive.write(mark, bytesOf(''))
     try {
       if (await isOnlyMark(archive, mark, now)) {
-        // Another backup may have founded it, and deleted its mark, since this one looked.
+        // Another backup may have founded the archive, and deleted its mark, since this one looked.
         const existing = await archiveFile(archive)
         if (existing !== null) return existing
-        // A process may be paused at any point, and another one take its mark for abandoned: the first write founds.
+        // This process may have been paused until another one took its mark for abandoned, so the first write founds.
         await archive.writeNew(ARCHIVE_FILE, Buffer.from(JSON.stringify(file)))
         const founded = await archiveFile(archive)
         if (founded !== null) return founded
@@ -195,7 +195,7 @@ async function found(archive: Archive, { passphrase, workFactor }: Passphrase, n
   throw new OperatorError('another backup is preparing this destination; try again in ten minutes')
 }
 
-/** Whether no other backup is founding the archive. Deletes the marks of those that were killed. */
+/** Whether no other backup is founding the archive. Deletes the marks that killed backups left. */
 async function isOnlyMark(archive: Archive, mark: string, now: Millis): Promise<boolean> {
   let isOnly = true
   for (const name of await Array.fromAsync(archive.names(FOUNDING))) {
@@ -207,7 +207,7 @@ async function isOnlyMark(archive: Archive, mark: string, now: Millis): Promise<
   return isOnly
 }
 
-/** Have the private key in a file of its own too, which the age tool and earlier versions read. */
+/** Store the private key in a file of its own too, which the age tool and earlier versions read. */
 async function haveIdentityFile(archive: Archive, sealed: Uint8Array): Promise<void> {
   const present = await readWhole(archive, IDENTITY_FILE)
   if (present === null || !Buffer.from(present).equals(sealed)) await archive.write(IDENTITY_FILE, bytesOf(sealed))

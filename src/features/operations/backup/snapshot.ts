@@ -1,7 +1,7 @@
 /**
  * The objects of a backup, by name:
  *
- * - `snapshots/<time>/begun-<id>`: that a backup has taken this name, and is in progress until it is deleted;
+ * - `snapshots/<time>/begun-<id>`: marks the name as taken by a backup that is in progress; deleted at the end;
  * - `snapshots/<time>/database`: the whole database as of one instant;
  * - `snapshots/<time>/master-key`: the master key, if it is stored beside the database;
  * - `snapshots/<time>/blobs`: the CIDs of the blobs that the database references, one per line;
@@ -31,12 +31,12 @@ export interface Manifest {
 
 const SNAPSHOTS = 'snapshots/'
 const MANIFEST = 'manifest.json'
-/** It may list all blobs as missing. */
+/** Maximum size of a manifest, which may list all blobs as missing. */
 const MAX_MANIFEST_BYTES = 512 * 1024 ** 2
-/** Backups that meet again and again part with chance. */
+/** Maximum step to a later name. It is random, so that backups that meet do not meet again and again. */
 const MAX_SKIPPED_SECS = 4
 
-/** The common part of the names of all parts, without the last slash. */
+/** The name prefix of all parts, without the last slash. */
 export const snapshotFolder = (snapshot: string) => SNAPSHOTS + snapshot
 /** Returns the name of a part, or the common prefix of all parts if none is given. */
 export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs' | '' = '') =>
@@ -48,16 +48,16 @@ export const blobName = (cid: string) => `${BLOBS}${cid.slice(-2)}/${cid}`
 /** Returns a name such as `20261121T093000Z`, which sorts by time and is a valid file name on every system. */
 export const snapshotName = (at: Date): string => at.toISOString().replace(/[-:]|\.\d+/g, '')
 
-/** A name that a backup has taken before it wrote anything else. */
+/** A snapshot name that a backup has taken before writing anything else. */
 export interface Begun {
   snapshot: string
-  /** The object to delete at the end. */
+  /** Name of the mark, which is deleted at the end. */
   mark: string
 }
 
 /**
- * Take the name of a snapshot: that of `now`, or of a later second if there is such a snapshot, or another backup takes
- * the name at the same time. Each writes its mark before it looks for others, so one of two at least sees the other.
+ * Take the name of a snapshot: that of `now`, or of a later second if the name exists or another backup is taking it at
+ * the same time. Each backup writes its mark before it looks for others, so at least one of two sees the other.
  */
 export async function beginSnapshot(archive: Archive, now: Date): Promise<Begun> {
   for (let at = now.getTime(); ; at += Math.ceil(Math.random() * MAX_SKIPPED_SECS) * 1000) {
@@ -70,7 +70,7 @@ export async function beginSnapshot(archive: Archive, now: Date): Promise<Begun>
   }
 }
 
-/** Returns the names of all snapshots, oldest first. Those that are not complete are in progress, or were killed. */
+/** Returns the names of all snapshots, oldest first. A backup of an incomplete one is in progress, or was killed. */
 export async function snapshotsIn(archive: Archive): Promise<{ complete: string[]; incomplete: string[] }> {
   const found = new Map<string, boolean>()
   for await (const name of archive.names(SNAPSHOTS)) {
@@ -85,7 +85,7 @@ export async function snapshotsIn(archive: Archive): Promise<{ complete: string[
   return { complete: named(true), incomplete: named(false) }
 }
 
-/** The time in the name of a snapshot; NaN if it has another form. */
+/** Returns the time in the name of a snapshot, or NaN for a name of another form. */
 export const snapshotMillis = (snapshot: string): Millis =>
   Date.parse(snapshot.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
 
@@ -99,7 +99,7 @@ export async function readManifest(archive: Archive, snapshot: string): Promise<
 /** The server whose backups are meant. */
 export type Owner = Pick<Config, 'publicUrl' | 'serverDid' | 'formerUrls'>
 
-/** Whether a snapshot is of another server: two may have been given one destination by mistake. */
+/** Whether a snapshot belongs to another server: two servers may have been given one destination by mistake. */
 export async function isOfAnother(archive: Archive, snapshot: string, owner: Owner): Promise<boolean> {
   const manifest = await readManifest(archive, snapshot).catch((error: unknown) => {
     if (error instanceof DamagedObject) return null
@@ -110,7 +110,7 @@ export async function isOfAnother(archive: Archive, snapshot: string, owner: Own
   return serverDid !== owner.serverDid && ![owner.publicUrl, ...owner.formerUrls].includes(publicUrl)
 }
 
-/** Returns the newest complete snapshots, of this server and of any, with names up to `latest`. */
+/** Returns the newest complete snapshot of this server (`own`) and of any server (`any`), named `latest` or earlier. */
 export async function newestSnapshots(
   archive: Archive,
   owner: Owner,

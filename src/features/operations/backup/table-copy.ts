@@ -1,6 +1,6 @@
 /**
- * Copies all tables of a database into another one with the same schema, whichever of the two kinds each is. It knows
- * no table by its meaning: columns and keys are those that the databases themselves list.
+ * Copies all tables of a database into another one with the same schema; each may be SQLite or PostgreSQL. The code
+ * knows no table by its meaning: it takes columns and keys from what the databases list.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import {
@@ -14,19 +14,19 @@ import {
 import { Sql, sql, sqlRows, type Database, type SqlValue, type Writer } from '../../../platform/database/database.ts'
 import { isStorageOutage } from '../../../http/errors.ts'
 
-/** Written by the migrations of the target, or only about the servers that use a database. */
+/** Tables that the target's migrations write, or that only concern the servers that use a database. */
 const notCopied = new Set(['schema_migration', 'node', 'commit_mark', 'database_history'])
 const MAX_PAGE_ROWS = 500
 /** Most values in one statement; SQLite allows 32,766. */
 const MAX_VALUES = 30_000
 /** Most bytes of text and blobs in a page of several rows. */
 const PAGE_BYTES = 4 * 1024 ** 2
-/** Most rows of a table without a key. Such tables hold a row or two. */
+/** Most rows of a table without a primary key. Such tables hold a row or two. */
 const MAX_KEYLESS_ROWS = 100
 
 type Row = Record<string, SqlValue>
 
-/** A database, or one state of it. */
+/** A database, or a snapshot of one. */
 export type Source = Pick<Database, 'all' | 'get' | 'dialect'>
 
 /** Called after each page. `rows` is how many rows of the table were copied. */
@@ -40,8 +40,8 @@ export class SourceFault extends Error {
 }
 
 /**
- * Returns the number of rows. Throws `OperatorError` if the source lacks something, or has something that the target
- * cannot hold, and `SourceFault` if it cannot be read.
+ * Returns the number of rows. Throws `OperatorError` if the source lacks a table, or has data that the target cannot
+ * hold, and `SourceFault` if the source cannot be read.
  */
 export async function copyTables(from: Source, to: Database, onProgress: Progress): Promise<number> {
   const [source, target] = [await tablesOf(from).catch(blameSource), await tablesOf(to)]
@@ -53,7 +53,7 @@ export async function copyTables(from: Source, to: Database, onProgress: Progres
   for (const table of source.values()) {
     const known = target.get(table.name)
     if (known === undefined || notCopied.has(table.name)) continue
-    // Migrations have written first rows.
+    // The migrations of the target have inserted rows.
     await to.run(sql`DELETE FROM ${sqlName(table.name)}`)
     rows += await copyTable(
       from,
@@ -66,7 +66,7 @@ export async function copyTables(from: Source, to: Database, onProgress: Progres
   return rows
 }
 
-/** Tables that only one of the two databases has must be empty. */
+/** Throws `OperatorError` if a table or column that only the source has is not empty. */
 async function checkTable(from: Source, { name, columns }: TableShape, known: TableShape | undefined): Promise<void> {
   if (notCopied.has(name)) return
   if (known === undefined) {
@@ -102,7 +102,7 @@ function blameSource(error: unknown): never {
   throw new SourceFault(error)
 }
 
-/** Names the row of a page that the target does not take. The page was not inserted. */
+/** Names the row that made the target reject a page. Nothing of the page was inserted. */
 async function rowFault(to: Database, table: TableShape, page: readonly Row[], fault: unknown): Promise<OperatorError> {
   for (const row of page) {
     try {
@@ -147,7 +147,7 @@ async function* pagesOf(from: Source, table: TableShape): AsyncGenerator<Row[]> 
   }
 }
 
-/** Returns how many of the next rows fit into a page: at least one. Databases know lengths without reading values. */
+/** Returns how many of the next rows fit into a page, at least one. Databases report lengths without reading values. */
 async function fittingRows(from: Source, { wide }: TableShape, place: Sql, mostRows: number): Promise<number> {
   if (wide.length === 0) return mostRows
   const lengths = wide.map((column) => sql`COALESCE(octet_length(${sqlName(column)}), 0)`)

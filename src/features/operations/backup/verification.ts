@@ -19,14 +19,14 @@ import { repoChecks, repoHead, repoHeads } from '../../data/repo/repo.ts'
 import { spaceFaults } from '../../data/spaces/spaces.ts'
 
 const PAGE = 500
-/** A bucket answers late, but many at once. */
+/** A bucket answers slowly, but serves many requests at once. */
 const BUCKET_READS_AT_ONCE = 8
 
 export interface VerifyReport {
   repos: number
   blobs: number
   faults: number
-  /** What can be done about the faults that were found, in words. */
+  /** What can be done about the faults, in words. */
   remedies: string[]
 }
 
@@ -94,7 +94,7 @@ async function verifyRepos(ctx: Context, quick: boolean, blame: Blame): Promise<
   return count
 }
 
-/** A read that fails because of damage is a fault of this one item. Errors that concern everything are thrown. */
+/** A read that fails because of damage is a fault of this item alone. Errors that concern everything are thrown. */
 function unreadable({ config }: Context, error: unknown): string {
   const isDamage = String((error as { code?: unknown }).code) === 'SQLITE_CORRUPT'
   if (isStorageOutage(error) || error instanceof BucketUnavailable) throw error
