@@ -23,7 +23,7 @@ import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
 
 interface Access extends KnownOrigin {
-  /** Identifies it among its kind; no credential. */
+  /** Identifies the access among its kind. Not a credential. */
   key: string
   name: string | null
   usedAt: Millis | null
@@ -32,7 +32,7 @@ interface Access extends KnownOrigin {
 
 interface Kind {
   list(ctx: Context, did: Did, now: Millis): Promise<Access[]>
-  /** Returns whether there was one. */
+  /** Returns false if there was no such access. */
   end(call: Exchange, tx: Tx, did: Did, key: string, actor: string): Promise<boolean>
 }
 
@@ -155,7 +155,7 @@ export const accountAccessRoutes = [
     },
   }),
 
-  /** End one of them; an app password with its sessions. */
+  /** End one access. Ending an app password also ends its sessions. */
   route('POST', '/v1/admin/accounts/:did/access/end', {
     auth: operator('endAccess'),
     async handler(call) {

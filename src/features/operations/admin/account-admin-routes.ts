@@ -78,7 +78,7 @@ export const accountAdminRoutes = [
       const { recipientDid, content, subject = DEFAULT_SUBJECT } = input
       const account = await accountOf(ctx.db, recipientDid)
       if (!account) throw invalidRequest('Recipient not found')
-      // No provider would ever take it.
+      // No mail provider would accept it.
       if (/[\r\n]/.test(subject)) throw invalidRequest('The subject must be one line')
       const mail = { to: addressOf(account), subject, text: content }
       // While a message waits to be sent, sending the same text again does not add a second one.
@@ -88,7 +88,7 @@ export const accountAdminRoutes = [
         return { key, did: account.did, what: 'operator', causedBy: 'operator', mail }
       })
       if (refusal !== null) throw refusal
-      // As the reference says it, also without a provider.
+      // `sent` is true even without a mail provider, as in the reference.
       return { sent: true, ...(outcome === 'logged' && { logged: true }) }
     },
   }),

@@ -23,7 +23,7 @@ export const accountArchiveRoutes = [
       const { ctx, caller, path } = call
       const { did } = await namedAccount(ctx.db, path)
       const entry = { actor: actorOf(caller), action: 'account_imported', subject: did } as const
-      // First, because an import that fails may have stored a part.
+      // Record it first, because an import that fails may have stored a part.
       await ctx.db.transaction((tx) => recordAudit(call, tx, entry))
       return importArchive(call, did)
     },

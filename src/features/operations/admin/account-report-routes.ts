@@ -24,7 +24,7 @@ import {
 } from './account-report-store.ts'
 import { namedAccount } from './named-account.ts'
 
-/** Returns the used share of the quota in percent, with one decimal; 0 if there is none. */
+/** Returns the used share of the quota in percent, with one decimal; 0 without a quota. */
 const percent = (bytes: number, quota: number) => (quota === 0 ? 0 : Math.round((bytes / quota) * 1000) / 10)
 
 const accountPages: Pages<NonNullable<AccountFilter['after']>> = {
@@ -122,7 +122,7 @@ export const accountReportRoutes = [
     },
   }),
 
-  // Names networks from which a person signs in, which sessions of theirs name too.
+  // The events name the networks from which a person signs in, as the list of sessions does.
   route('GET', '/v1/admin/accounts/:did/events', {
     auth: operator('readAccounts'),
     async handler({ ctx, path, url }) {

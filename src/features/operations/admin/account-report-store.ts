@@ -28,9 +28,9 @@ export interface AccountRow {
   takedownRef: string | null
   flagged: 0 | 1
   totalBytes: number
-  /** The quota of blobs that was set for it or for all accounts; null if none was. */
+  /** The blob quota that was set for the account or for all accounts; null if none was. */
   maxBlobBytes: number | null
-  /** Whether this server serves the document of its did:web. */
+  /** Whether this server serves the account's did:web document. */
   isHosted: 0 | 1
 }
 
@@ -43,7 +43,7 @@ export interface AccountFilter {
 
 /**
  * Returns at most `limit` accounts that match the filter, flagged accounts first, then in the order of their DIDs.
- * Reads accounts in that order, and none once it has found as many.
+ * Stops reading once it has found enough.
  */
 export async function listAccounts(
   reader: Reader,
@@ -59,7 +59,7 @@ export async function listAccounts(
       sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`,
     )
   }
-  // The subquery chooses the accounts of the page, so that the other columns are computed for these alone.
+  // Choose the accounts of the page in a subquery, so that the other columns are computed for these alone.
   const page = (flagged: 0 | 1, restriction: Sql, most: number): Promise<AccountRow[]> =>
     reader.all<AccountRow>(sql`
       SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
@@ -77,7 +77,7 @@ export async function listAccounts(
   return most === 0 ? flagged : [...flagged, ...(await page(0, sql`NOT ${isFlagged(sql`account.did`, now)}`, most))]
 }
 
-/** Count the accounts in each status, and in total. Reads all of them. */
+/** Count the accounts in each status, and in total. Reads all accounts. */
 export async function countAccounts(reader: Reader): Promise<Record<ReportedStatus | 'total', number>> {
   const countOf = (status: ReportedStatus) => sql`count(CASE WHEN ${statusConditions[status]} THEN 1 END)`
   const row = await reader.get<Record<ReportedStatus | 'total', number>>(sql`
@@ -86,16 +86,16 @@ export async function countAccounts(reader: Reader): Promise<Record<ReportedStat
   return row!
 }
 
-/** What the blobs of a DID add up to. */
+/** Totals of the blobs of a DID. */
 export interface OwnedBlobs {
   did: Did
   count: number
   bytes: number
-  /** 1 if there is such an account, otherwise 0. */
+  /** 1 if the DID has an account here, otherwise 0. */
   isOwned: number
 }
 
-/** Returns what the blobs of at most `limit` DIDs add up to, after one of them. */
+/** Returns the totals of the blobs of at most `limit` DIDs that follow a DID. */
 export const listOwnedBlobs = (reader: Reader, after: string, limit: number): Promise<OwnedBlobs[]> =>
   reader.all(sql`
     SELECT did, count(*) AS count, CAST(sum(size) AS BIGINT) AS bytes,
@@ -110,8 +110,8 @@ export interface StorageRow {
 }
 
 /**
- * Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs that may
- * be named: those of spaces are counted.
+ * Returns the blob storage of an account. Blobs in spaces are counted, but must not be named: `largestCid` and
+ * `largestSize` (bytes) are null if the account has no other blobs.
  */
 export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
   const isNamed = sql`did = ${did} AND NOT ${spaceBlobs.areAlone()}`
@@ -129,7 +129,7 @@ export interface UsageRow {
   commitsCount: number
   blobsCount: number
   storageBytes: number
-  /** When the newest of the records that exist was written; null if there are none. */
+  /** When the newest existing record was written; null if there are none. */
   lastActive: Millis | null
 }
 
@@ -153,7 +153,7 @@ export interface GrowthDay {
   blobBytes: number
 }
 
-/** Count what was added on each day from `first` to `last`, in days since 1970. Scans all blobs. */
+/** Count the accounts and blobs added on each day from `first` to `last`, in days since 1970. Scans all blobs. */
 export async function countGrowth(reader: Reader, first: number, last: number): Promise<GrowthDay[]> {
   const from = first * DAY_MILLIS
   const dayOf = (column: Sql) => sql`CAST(floor(${column} / ${DAY_MILLIS}) AS BIGINT)`
@@ -183,7 +183,7 @@ export interface Activity {
   month: number
 }
 
-/** Count them by the revisions of their repositories, which begin with the time. Reads all of them. */
+/** Count accounts by the revisions of their repositories, which begin with the time. Reads all repositories. */
 export async function countActive(reader: Reader, now: Millis): Promise<Activity> {
   const since = (days: number) => nextTid(null, (now - days * DAY_MILLIS) * 1000, 0)
   const row = await reader.get<Activity>(sql`
@@ -203,7 +203,7 @@ export async function countBlocks(reader: Reader): Promise<number> {
   return row!.blocks
 }
 
-/** Whether an account has a handle under a domain, or is about to get one. Reads all of them. */
+/** Whether an account has a handle under a domain, or is about to get one. Reads all accounts. */
 export const hasHandleUnder = async (reader: Reader, domain: string): Promise<boolean> =>
   (await reader.get(sql`
     SELECT 1 WHERE EXISTS (SELECT 1 FROM account WHERE handle LIKE ${`%.${domain}`})

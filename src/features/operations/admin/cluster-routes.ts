@@ -40,7 +40,7 @@ async function stateOf(config: Config, db: Database, cluster: Cluster) {
       startedAt: wireTime(startedAt),
       heartbeatAt: wireTime(heartbeatAt),
     })),
-    // Between the passes of a sweep, its lease is free.
+    // Between its passes, the lease of a sweep is free.
     leases: leases
       .filter(({ name, isHeld }) => isHeld || (!isOfPass(name) && isLeaseInUse(config, name)))
       .map(({ name, fence, holder, takenAt, isHeld }) => ({

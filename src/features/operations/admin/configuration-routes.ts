@@ -17,7 +17,7 @@ import { hasHandleUnder } from './account-report-store.ts'
 
 const MAX_VALUE_CHARS = 10_000
 
-/** What operators have set while the server runs, by the names of the keys. Null: nothing. */
+/** Returns the values that operators have set while the server runs, by the names of the keys; null if none is set. */
 async function replacedValues({ db, live, config }: Context): Promise<Readonly<Record<string, unknown>>> {
   const { records, blobBytes } = await findDefaultQuota(db)
   return {
@@ -34,7 +34,7 @@ function valueIn(key: Key, text: string): unknown {
   return parsed.value
 }
 
-/** Refuse to remove a domain that handles of accounts use. Throws `InvalidRequest`. */
+/** Throws `InvalidRequest` for the removal of a domain under which accounts have handles. */
 async function requireNoneLost(reader: Reader, before: readonly string[], after: readonly string[]): Promise<void> {
   const kept = new Set(after)
   for (const domain of before.filter((each) => !kept.has(each)))
@@ -68,7 +68,7 @@ export const configurationRoutes = [
     },
   }),
 
-  /** Replace a value while the server runs, on every node; null takes back what was set. */
+  /** Replace a value while the server runs, on every node. With null, the configured value applies again. */
   route('POST', '/v1/admin/configuration', {
     auth: operator(),
     async handler(call) {

@@ -1,4 +1,4 @@
-/** Quotas, as operators see and set them: of one account, and of all that have none of their own. */
+/** Quotas as operators see and set them: of one account, and of all accounts that have none of their own. */
 import { Type } from '@sinclair/typebox'
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
@@ -20,7 +20,7 @@ import { actorOf, operator, recordAudit, type Operator } from '../operators/oper
 import { namedAccount } from './named-account.ts'
 
 const limit = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Type.Null()]))
-/** A member that is missing changes nothing; null takes back what was set; 0 is no limit. */
+/** A missing member changes nothing; null removes the quota that was set; 0 is no limit. */
 const changes = Type.Object({ records: limit, blobBytes: limit })
 
 interface Target {

@@ -67,7 +67,7 @@ async function storageTotals(reader: Reader) {
 
 const noDid = { did: '' as Did }
 
-/** Up to these numbers, accounts and blobs are counted for each report. */
+/** Up to these numbers, each report counts the accounts and blobs. */
 const FEW_ACCOUNTS = 10_000
 const FEW_BLOBS = 50_000
 
@@ -87,8 +87,8 @@ const lastTotals = perContext(() => ({
 }))
 
 /**
- * Returns how many accounts and blobs there are. If there are many, a count is returned for ten minutes. Reports that
- * are asked for during a count share it.
+ * Returns how many accounts and blobs there are. If there are many, a count serves for ten minutes, and reports that
+ * are requested during a count share it.
  */
 async function totalsOf(ctx: Context): Promise<Totals> {
   const last = lastTotals(ctx)
@@ -146,7 +146,7 @@ interface Growth {
 
 const lastGrowth = perContext((): { at: number; growth: Growth | null } => ({ at: -Infinity, growth: null }))
 
-/** Counting scans all blobs and repositories, so it is done as seldom as that of blocks. */
+/** Counting scans all blobs and repositories, so it is done as rarely as the count of blocks. */
 async function growthOf(ctx: Context): Promise<Growth> {
   const last = lastGrowth(ctx)
   const now = ctx.clock.monotonic()
@@ -210,8 +210,8 @@ export const serviceReportRoutes = [
   }),
 
   /**
-   * Per day of UTC, oldest first: accounts that were created, and blobs that were uploaded and are still there. And how
-   * many accounts wrote in the last day, week and month.
+   * For each day of UTC, oldest first: how many accounts were created, and how many blobs were uploaded that still
+   * exist. Also how many accounts wrote in the last day, week and month.
    */
   route('GET', '/v1/admin/growth', { auth: operator('observe'), handler: ({ ctx }) => growthOf(ctx) }),
 
@@ -248,7 +248,7 @@ export const serviceReportRoutes = [
       const lack = sweep.lacks?.(config) ?? null
       if (lack !== null) throw invalidRequest(lack)
       const act = { actor: actorOf(caller), action: 'sweep_run', subject: name } as const
-      // A sweep may be what makes room on a full disk.
+      // On a full disk, run the sweep without an audit entry: the sweep may be what makes room.
       if (db.writeFault === null) await db.transaction((tx) => recordAudit(call, tx, act))
       else logOperator(call, act)
       return sweeps.run(name)

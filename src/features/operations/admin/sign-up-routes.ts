@@ -15,9 +15,9 @@ import { countSignUps, findSignUp, listSignUps, signUpsByHour, type SignUpRow, t
 
 const DAYS_OF_HOURS = 7
 const MAX_WINDOW_MILLIS = 31 * DAY_MILLIS
-/** Accounts of one request. A program sends further ones. */
+/** Most accounts in one request. Clients send further requests. */
 const MAX_ACCOUNTS = 100
-/** Prefix of the references of takedowns that are made here. */
+/** Prefix of the references of takedowns made here. */
 const REF = 'sign-ups '
 
 const instant = (name: string, text: string | null, fallback: Millis): Millis => {
@@ -27,7 +27,7 @@ const instant = (name: string, text: string | null, fallback: Millis): Millis =>
   return at
 }
 
-/** The last hour, unless the request says another time. */
+/** Returns the period that the request names; by default, the last hour. */
 function windowOf(now: Millis, from: string | null, until: string | null): Window {
   const end = instant('until', until, now + 1)
   const window = { from: instant('from', from, end - HOUR_MILLIS), until: end }
@@ -66,7 +66,7 @@ const undoings: Readonly<
   Record<'takedown' | 'restore' | 'delete', (call: Exchange, row: SignUpRow, actor: string) => Promise<Outcome>>
 > = {
   takedown: (call, { did, createdAt }, actor) => change(call, did, actor, `${REF}${wireTime(createdAt)}`),
-  /** Lifts the takedowns that were made here. */
+  /** Lifts the takedowns made here. */
   restore: async (call, { did, takedownRef }, actor) =>
     takedownRef?.startsWith(REF) ? change(call, did, actor, null) : 'kept',
   async delete(call, { did }, actor) {
@@ -77,7 +77,8 @@ const undoings: Readonly<
 
 async function change(call: Exchange, did: Did, actor: string, ref: string | null): Promise<Outcome> {
   const isThere = await call.ctx.db.transaction(async (tx) => {
-    // A takedown that stands already is not of this burst: `restore` would lift it.
+    // Leave an account that is already taken down alone: `restore` would lift a takedown that is not part of this
+    // burst.
     const standing = (await accountOf(tx, did))?.takedownRef ?? null
     if (ref !== null && standing !== null) return true
     return setTakedown(call, tx, accountSubject(did), { ref, actor })
@@ -85,13 +86,13 @@ async function change(call: Exchange, did: Did, actor: string, ref: string | nul
   return isThere ? 'done' : 'kept'
 }
 
-/** Undo one account. An account with a role, of another time or above the operator is kept, and the answer says why. */
+/** Undo one account. Says why it keeps one: it has a role, was made at another time, or ranks above the operator. */
 async function undo(call: Exchange, who: Operator, window: Window, name: string, act: keyof typeof undoings) {
   const did = parseDid(name)
   const row = did && (await findSignUp(call.ctx.db, window, did))
   if (!row) return { did: name, outcome: 'kept', why: 'it was not created in this period' }
   if (row.role !== null) return { did: name, outcome: 'kept', why: `it is ${row.role}` }
-  // What it brought may be nowhere else.
+  // The data that the account brought from another server may be nowhere else.
   if (act === 'delete' && row.arrived === 1)
     return { did: name, outcome: 'kept', why: 'it moved here from another server: delete it individually' }
   try {
@@ -103,7 +104,7 @@ async function undo(call: Exchange, who: Operator, window: Window, name: string,
 }
 
 export const signUpRoutes = [
-  /** The accounts that were made within a time, and how many were made in each hour of the last days. */
+  /** The accounts made in a period, and how many were made in each hour of the last days. */
   route('GET', '/v1/admin/sign-ups', {
     auth: operator('readAccounts'),
     async handler({ ctx: { db, clock, config }, url: { searchParams } }) {
@@ -126,8 +127,8 @@ export const signUpRoutes = [
   }),
 
   /**
-   * Take down, restore or delete accounts that were made within a time. They are named one by one, so that what happens
-   * is what was looked at. Repeating the request does no harm.
+   * Take down, restore or delete accounts made in a period. The request names them one by one, so that it changes only
+   * accounts that the operator has looked at. Repeating the request does no harm.
    */
   route('POST', '/v1/admin/sign-ups/undo', {
     auth: operator('moderate'),

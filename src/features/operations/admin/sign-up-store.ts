@@ -1,11 +1,11 @@
-/** SQL about the accounts that were made in a period. */
+/** SQL about the accounts made in a period. */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { DidPlace } from '../../../http/paged-list.ts'
 import { sql, sqlAnd, type Reader, type Sql } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { recordTotals } from '../../data/repo/repo.ts'
 
-/** From an instant, up to and without another. */
+/** From one instant, included, to another, excluded. */
 export interface Window {
   from: Millis
   until: Millis
@@ -17,7 +17,7 @@ export interface SignUpRow extends DidPlace {
   email: string | null
   deactivatedAt: Millis | null
   takedownRef: string | null
-  /** Accounts that operate the server are left alone. */
+  /** The role of an account that operates the server, which is left alone. */
   role: string | null
   records: number
   blobs: number
@@ -34,7 +34,7 @@ const columns = sql`account.did AS did, handle, email, account.created_at AS "cr
 
 const within = ({ from, until }: Window): Sql => sql`account.created_at >= ${from} AND account.created_at < ${until}`
 
-/** Returns at most `limit` accounts in the order of their making, after a place. */
+/** Returns at most `limit` accounts in the order of their creation, after a place. */
 export function listSignUps(
   reader: Reader,
   window: Window,
@@ -47,14 +47,14 @@ export function listSignUps(
     SELECT ${columns} FROM account WHERE ${sqlAnd(conditions)} ORDER BY account.created_at, account.did LIMIT ${limit}`)
 }
 
-/** Null unless the account was made in the period. */
+/** Returns null unless the account was made in the period. */
 export const findSignUp = (reader: Reader, window: Window, did: Did): Promise<SignUpRow | null> =>
   reader.get(sql`SELECT ${columns} FROM account WHERE account.did = ${did} AND ${within(window)}`)
 
 export const countSignUps = async (reader: Reader, window: Window): Promise<number> =>
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE ${within(window)}`))!.count
 
-/** How many accounts were made in each hour of the period, without the hours in which none was, oldest first. */
+/** Returns how many accounts were made in each hour of the period, oldest first, without empty hours. */
 export async function signUpsByHour(reader: Reader, window: Window): Promise<{ hour: Millis; count: number }[]> {
   const rows = await reader.all<{ hour: number; count: number }>(sql`
     SELECT account.created_at / ${HOUR_MILLIS} AS hour, count(*) AS count FROM account

@@ -1,4 +1,4 @@
-/** Durable steps for operators: list those that wait or have failed, with the last error; retry or drop them. */
+/** Durable steps for operators: list pending and failed steps, with the last error; retry or drop them. */
 import { Type } from '@sinclair/typebox'
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'

@@ -19,8 +19,8 @@ const subjectNotFound = () => new Refusal(400, 'NotFound', 'Subject not found')
 const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: false } : { applied: true, ref })
 
 /**
- * Returns the reference under which the takedown is stored; the default is that of the takedown that `stands`, or the
- * current time. Null lifts the takedown.
+ * Returns the reference under which the takedown is stored. By default it is the reference of the existing takedown,
+ * `stands`, or the current time. Null lifts the takedown.
  */
 const takedownRef = ({ clock }: Context, takedown: StatusAttr, stands: string | null = null): string | null =>
   takedown.applied ? (takedown.ref ?? stands ?? wireTime(clock.now())) : null

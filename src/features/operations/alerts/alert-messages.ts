@@ -9,7 +9,7 @@ import { addMail, sendMail } from '../../identity/mails/mails.ts'
 import type { News } from './alert-state.ts'
 import { postWebhook, webhookStep } from './alert-webhook.ts'
 
-/** What a message tells of one alert. */
+/** What a message says about one alert. */
 export interface Told {
   news: News
   name: string
@@ -23,7 +23,7 @@ export interface Told {
 }
 
 export interface Message {
-  /** The same in every try to deliver it. */
+  /** The same in every try to deliver the message. */
   id: string
   type: 'alerts.changed' | 'alerts.test'
   at: Millis
@@ -125,7 +125,7 @@ export async function sendNow(ctx: Context, message: Message): Promise<boolean> 
   return sent.includes(true)
 }
 
-/** Returns whether the work was done. */
+/** Returns whether the work succeeded. */
 async function isDone(ctx: Context, work: () => Promise<void>): Promise<boolean> {
   try {
     await work()
@@ -143,8 +143,8 @@ export interface TestOutcome {
 }
 
 /**
- * Send a message that says it is a test, and wait for the first try of each. What was not sent is tried again, so this
- * throws if nothing can be stored.
+ * Send a message that says it is a test, and wait for the first try to each recipient. Failed tries are repeated as
+ * durable steps, so this throws if nothing can be stored.
  */
 export async function sendTest(ctx: Context): Promise<TestOutcome> {
   const at = ctx.clock.now()

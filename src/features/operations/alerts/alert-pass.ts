@@ -1,7 +1,7 @@
 /**
- * A pass over the alerts: look at what is due, compare it with what has been told, and order one message about all that
- * is new. What was told and the order of the message are one transaction, so a message is ordered once, wherever the
- * process is killed.
+ * A pass over the alerts: check those that are due, compare the results with what operators were told, and order one
+ * message about all news. One transaction stores what was told and the order of the message, so each message is ordered
+ * once, wherever the process is killed.
  */
 import { DAY_MILLIS, HOUR_MILLIS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -22,9 +22,9 @@ import {
 import { alerts } from './alert-table.ts'
 import { outageOf } from './outage.ts'
 
-/** If there were as many messages in the last hour, what is new waits for the next. */
+/** Most messages in an hour. Further news wait until there are fewer. */
 const MAX_MESSAGES_PER_HOUR = 6
-/** Alerts that are over are listed for this long. */
+/** Alerts that are over stay listed for this long. */
 const KEPT_MILLIS = 90 * DAY_MILLIS
 const MAX_TEXT_CHARS = 1000
 
@@ -33,28 +33,28 @@ interface Looked {
   alert: Alert
   /** The facts, by subject. */
   seen: ReadonlyMap<string, string>
-  /** Whether the look says something about a row: those of another node it leaves alone. */
+  /** Whether this check says something about a row: it leaves those of other nodes alone. */
   covers(subject: string): boolean
 }
 
 const ofNodes = alerts.filter(({ ofNode = false }) => ofNode)
 
-/** When each alert was last looked at by this process, on the monotonic clock. */
+/** When this process last checked each alert, by the monotonic clock. */
 const lastLooks = perContext(() => new Map<string, number>())
 
-/** Look at all alerts; of those of a node, at this one. */
+/** Check all alerts. An alert of a node is checked for this node only. */
 export async function passOverAlerts(ctx: Context): Promise<SweepReport> {
   if (await outageOf(ctx).look()) return { failing: 1 }
   const looked = await lookAt(ctx, alerts)
   return settle(ctx, [...looked, ...(ctx.db.cluster === null ? [] : await deadNodes(ctx.db.cluster))])
 }
 
-/** On a cluster: look at what differs from node to node, also while another node makes the passes. */
+/** On a cluster: check the alerts of this node, also while another node makes the passes. */
 export async function lookAtNode(ctx: Context): Promise<void> {
   if (!(await outageOf(ctx).look())) await settle(ctx, await lookAt(ctx, ofNodes))
 }
 
-/** Ends the alerts of nodes that no longer look for themselves. */
+/** Ends the alerts of dead nodes, which no longer check themselves. */
 async function deadNodes(cluster: Cluster): Promise<Looked[]> {
   const alive = new Set((await cluster.nodes()).filter(({ isAlive }) => isAlive).map(({ name }) => name))
   return ofNodes.map((alert) => ({ alert, seen: new Map(), covers: (subject) => !alive.has(subject) }))

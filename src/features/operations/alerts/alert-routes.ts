@@ -7,7 +7,7 @@ import { areAlertsOn } from './alert.ts'
 import { sendTest } from './alert-messages.ts'
 import { listAlerts, type AlertRow } from './alert-store.ts'
 
-/** `pending`: it holds, but not for long enough to be told. */
+/** `pending`: the condition holds, but not for long enough to be told. */
 const stateOf = ({ told }: AlertRow): 'pending' | 'on' | 'over' =>
   ({ nothing: 'pending', begun: 'on', over: 'over' })[told] as 'pending' | 'on' | 'over'
 

@@ -1,12 +1,12 @@
 /**
- * When an alert is told: once when it has held for long enough, again as a reminder while it lasts, and once when it
- * has been over for a while. An alert that comes and goes within that while is one that lasts.
+ * When to tell operators of an alert: once when it has held for long enough, again as a reminder while it lasts, and
+ * once when it has been over for a while. An alert that stops and returns within that while counts as lasting.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 
-/** How long its condition must not have held until an alert is over. */
+/** How long the condition must not hold before the alert is over. */
 export const CLEAR_MILLIS = 15 * MINUTE_MILLIS
 
 export interface AlertState {
@@ -24,22 +24,22 @@ export type News = 'begun' | 'lasting' | 'over'
 
 export interface Timing {
   now: Millis
-  /** How long the condition has to hold until it is told. */
+  /** How long the condition has to hold before operators are told. */
   holdMillis: number
   /** Time between two reminders; 0 for none. */
   reminderMillis: number
 }
 
 export interface Change {
-  /** Null: forget it. */
+  /** Null: forget the alert. */
   state: AlertState | null
   /** What to tell; null if there is nothing to tell yet. */
   news: News | null
 }
 
 /**
- * Returns what becomes of an alert, or null if nothing changes. `before` is null if nothing is known of it, `seen` is
- * the fact if its condition holds now, else null.
+ * Returns what becomes of an alert, or null if nothing changes. `before`: what is known of it, or null. `seen`: the
+ * fact if the condition holds now, or null.
  */
 export function changeOf(before: AlertState | null, seen: string | null, timing: Timing): Change | null {
   return seen === null ? whenClear(before, timing) : whenSeen(before, seen, timing)

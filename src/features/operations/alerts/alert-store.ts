@@ -15,7 +15,7 @@ export const listAlerts = (reader: Reader): Promise<AlertRow[]> =>
     SELECT name, subject, text, since, clear_since AS "clearSince", told, told_at AS "toldAt" FROM alert
     ORDER BY since, name, subject`)
 
-/** How many alerts of each name last. */
+/** Returns how many alerts of each name are on. */
 export async function countAlertsOn(reader: Reader): Promise<[name: string, count: number][]> {
   const rows = await reader.all<{ name: string; count: number }>(
     sql`SELECT name, count(*) AS count FROM alert WHERE told = 'begun' GROUP BY name ORDER BY name`,

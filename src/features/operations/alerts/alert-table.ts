@@ -1,6 +1,6 @@
 /**
- * All alerts. To add one, add a row, and a section of its name to docs/alerts.md. Each reads a fact from the part that
- * knows it.
+ * All alerts. To add one, add a row, and a section with its name to docs/alerts.md. Each alert reads a fact from the
+ * part of the server that knows it.
  */
 import { DAY_SECS, HOUR_MILLIS, HOUR_SECS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -22,21 +22,21 @@ import type { Alert, Sighting } from './alert.ts'
 import { countAccountsSince } from './alert-store.ts'
 import { refusalsInLastHour } from './refusal-count.ts'
 
-/** Passes of a sweep that fail one after another. A single one may be a service that restarts. */
+/** Consecutive failed passes of a sweep. A single failure may be a service that restarts. */
 const FAILED_PASSES = 3
 const GIB = 1024 ** 3
-/** A large first copy of the database, or a bucket that restarts, is behind for a while. */
+/** A large first copy of the database, or a restart of the bucket, puts the backup behind for a while. */
 const MAX_BACKUP_LAG_MILLIS = 60_000
-/** Accounts that one alert tells of at the same time. */
+/** Most accounts that one alert names. */
 const MAX_ACCOUNTS = 20
 
 const gibibytes = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
 
-/** What the doctor finds, from inside the server. */
+/** Run one check of the doctor inside the server. */
 const findingOf = ({ config, resolver, upstream, mailer, clock }: Context, check: string): Promise<Finding> =>
   examineOne(check, { config, resolver, upstream, mailer, now: () => clock.now() })
 
-/** A finding that is no fault and not good either decides nothing. */
+/** Only a fault begins the alert, and only a good result ends it. Other findings decide nothing. */
 const ofFault = ({ state, text }: Finding): Sighting[] | null =>
   state === 'fault' ? [{ text }] : state === 'ok' ? [] : null
 
@@ -105,7 +105,7 @@ export const alerts: readonly Alert[] = [
     async look(ctx) {
       if (ctx.config.backup.destination === null) return []
       const finding = await findingOf(ctx, 'backups')
-      // Without an interval, something else has to make them, and the check only warns.
+      // Without an interval, something else has to make the backups, and the check only warns.
       const isUnscheduled = finding.state === 'warning' && ctx.config.backup.intervalSecs === 0
       return isUnscheduled ? [{ text: finding.text }] : ofFault(finding)
     },
@@ -146,7 +146,7 @@ export const alerts: readonly Alert[] = [
         return (await certificateFaults(ctx)).map(({ names, text }) => ({ subject: names, text }))
       const { protocol, hostname } = new URL(config.publicUrl)
       if (protocol !== 'https:') return []
-      // From inside, the public address may be out of reach, which says nothing of the certificate.
+      // From inside, the public address may be unreachable, which says nothing about the certificate.
       const term = await certificateTerm(config, { mayBeInvalid: true })
       if (term === null || term instanceof Error) return null
       const now = clock.now()

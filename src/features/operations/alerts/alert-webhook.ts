@@ -26,12 +26,12 @@ export const webhookStep: StepKind<WebhookPost> = {
   maxTries: 36,
   firstWaitSecs: 5,
   maxWaitSecs: HOUR_SECS,
-  // The receiver wants no more of them.
+  // 410: the receiver wants no more messages.
   isFinal: (error) => error instanceof WebhookRefused && error.status === 410,
   take: (ctx, { payload }) => postWebhook(ctx, payload),
 }
 
-/** Post a message. Does nothing without an address. Throws if the receiver does not take it. */
+/** Post a message. Does nothing without an address. Throws if the receiver does not accept it. */
 export async function postWebhook({ config, clock, upstream }: Context, { id, body }: WebhookPost): Promise<void> {
   const { webhookUrl, webhookSecret } = config.alerts
   if (webhookUrl === null || webhookSecret === null) return

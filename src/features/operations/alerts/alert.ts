@@ -1,14 +1,14 @@
-/** What an alert is: a value, which the table of alerts lists. */
+/** An alert is a value, and the table of alerts lists all of them. */
 import { MINUTE_SECS } from '../../../base/durations.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 
 /** Time between two passes over the alerts. */
 export const PASS_SECS = MINUTE_SECS
-/** Beyond this many, further subjects of one alert are left out. */
+/** Most subjects of one alert; further ones are left out. */
 export const MAX_SUBJECTS = 20
 
-/** One thing about which an alert holds. */
+/** One subject for which the condition of an alert holds. */
 export interface Sighting {
   /** What it is about, such as a sweep, if there may be several: at most `MAX_SUBJECTS`. Empty otherwise. */
   subject?: string
@@ -25,13 +25,13 @@ export interface Alert {
   remedy: string
   /** Each node looks for itself, because the answer differs from node to node. By default one node looks for all. */
   ofNode?: boolean
-  /** Time between two looks. */
+  /** Time between two checks. */
   everySecs: number
-  /** How long it has to hold before it is told. 0: at once. */
+  /** How long the condition has to hold before operators are told. 0: they are told at once. */
   holdsForSecs: number
   /**
-   * Returns everything about which it holds now: nothing, if all is well. Null if that is unknown, which neither begins
-   * nor ends an alert. Errors count as unknown, and are logged.
+   * Returns every subject for which the condition holds now; none if all is well. Null if that is unknown, which
+   * neither begins nor ends an alert. Errors count as unknown, and are logged.
    */
   look(ctx: Context): Promise<readonly Sighting[] | null>
 }

@@ -1,6 +1,6 @@
 /**
- * Alerts: tells operators, by mail and webhook, of what they have to act on, once when it begins and once when it is
- * over. What an alert looks at is loaded with the first pass, so that alerts which are off cost nothing.
+ * Alerts tell operators, by mail and webhook, of what they have to act on: once when it begins and once when it is
+ * over. What the alerts check is loaded with the first pass, so that alerts which are off cost nothing.
  */
 import type { Feature } from '../../../http/feature.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -24,7 +24,7 @@ export const alerts: Feature = {
   },
 }
 
-/** On a cluster, one node makes the passes of a sweep, but each has a disk and a clock of its own. */
+/** On a cluster, one node makes the passes of a sweep, but each node has a disk and a clock of its own. */
 function lookRegularly(ctx: Context): () => void {
   let isLooking = false
   const look = async () => {

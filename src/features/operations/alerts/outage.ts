@@ -1,6 +1,6 @@
 /**
- * The alert that nothing can be written: that it was sent cannot be stored, and its message cannot be a durable step.
- * So it is sent at once, and this process remembers it.
+ * The alert that nothing can be written. While it holds, the server can neither store that it was sent nor add its
+ * message as a durable step. So the message is sent at once, and this process remembers it.
  */
 import { HOUR_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -8,9 +8,9 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 import { healthFault } from '../server-info/server-info.ts'
 import { orderMessage, sendNow, type Message, type Told } from './alert-messages.ts'
 
-/** A database server that restarts, or hands over to another, is back by then. */
+/** A database server that restarts, or fails over to another one, is back by then. */
 const SERVER_AWAY_MILLIS = MINUTE_MILLIS
-/** Time between two messages, if it comes and goes. */
+/** Time between two messages, if the fault comes and goes. */
 const REPEAT_MILLIS = HOUR_MILLIS
 
 const about = {
@@ -23,12 +23,12 @@ const about = {
 class Outage {
   #since: Millis | null = null
   #isTold = false
-  /** On the monotonic clock. */
+  /** By the monotonic clock. */
   #toldAt = -Infinity
 
   constructor(readonly ctx: Context) {}
 
-  /** Returns whether nothing can be written now. Tells it, and that it is over. */
+  /** Returns whether nothing can be written now. Sends a message when that begins, and when it is over. */
   async look(): Promise<boolean> {
     const fault = await healthFault(this.ctx)
     if (fault !== null) await this.#tell(fault)

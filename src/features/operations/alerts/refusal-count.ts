@@ -1,4 +1,4 @@
-/** How many requests this process refused because of rate limits in the last hour. */
+/** Counts the requests that this process refused because of rate limits in the last hour. */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { perContext } from '../../../platform/context.ts'
 
@@ -8,10 +8,10 @@ interface Sample {
   total: number
 }
 
-/** One for each check of the last hour. */
+/** A sample for each check within the last hour. */
 const samplesOf = perContext((ctx): Sample[] => [{ at: ctx.startedAt, total: 0 }])
 
-/** Call it at every check: it counts from the first check within the last hour. */
+/** Call it at every check: it counts since the first check within the last hour. */
 export function refusalsInLastHour(ctx: Parameters<typeof samplesOf>[0]): number {
   const samples = samplesOf(ctx)
   const now = ctx.clock.monotonic()

@@ -38,7 +38,7 @@ export interface OwnDecision {
   mayAppeal: boolean
 }
 
-/** The decision to which a mailed code leads. Throws `NotFound` for any other text. */
+/** Returns the decision that a mailed code belongs to. Throws `NotFound` for any other text. */
 export async function decisionOfCode(ctx: Context, reader: Reader, code: string): Promise<OwnDecision> {
   const hash = opaqueTokenHash(code)
   const decision = hash === null ? null : await findDecisionByCode(reader, hash)

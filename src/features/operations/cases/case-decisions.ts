@@ -35,11 +35,11 @@ const MAX_NOTES = 500
 
 interface DecisionAct {
   kinds: ReadonlySet<CaseSubject['kind']>
-  /** What the person is told was done; null if nothing is taken from the person, who then hears nothing. */
+  /** What the person is told was done. Null for an act that takes nothing from the person: then there is no mail. */
   told: Wording | null
-  /** What is taken down. */
+  /** The subject that the act takes down. */
   target?(subject: CaseSubject): CaseSubject
-  /** The blob goes into quarantine. */
+  /** The act puts the blob into quarantine. */
   isQuarantine?: true
 }
 
@@ -47,8 +47,8 @@ const anything: DecisionAct['kinds'] = new Set(['account', 'record', 'blob'])
 const whole = (subject: CaseSubject): CaseSubject => subject
 
 /**
- * All decisions. A takedown that is reversed is lifted, if it still is the one that the decision made; if the same was
- * decided again meanwhile, it becomes that of the other decision. The same goes for a quarantine.
+ * All decisions. Reversing one lifts its takedown, if that takedown is still in force. If another decision took the
+ * same subject down meanwhile, the takedown passes to that decision. The same applies to a quarantine.
  */
 export const decisionActs: Readonly<Record<string, DecisionAct>> = {
   nothing: { kinds: anything, told: null },
@@ -83,7 +83,7 @@ export async function existingCase(reader: Reader, seq: number): Promise<CaseRow
 }
 
 const caseName = (seq: number): string => `case:${seq}`
-/** Reference of a takedown by a case. */
+/** Reference of a takedown made by a case. */
 const takedownRef = (seq: number): string => `case-${seq}`
 
 /** Text that an operator wrote. Throws `InvalidRequest` if it says nothing. */
@@ -137,7 +137,7 @@ interface Wish {
   act: string
   /** Mailed to the account holder, unless the act is "nothing". */
   reason: string
-  /** Of a quarantine. What `cases.quarantine_secs` says if omitted. */
+  /** Length of a quarantine. By default `cases.quarantine_secs`. */
   secs?: number
 }
 
@@ -154,10 +154,10 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
     if (!(await moveCase(tx, seq, ['open'], { state: 'decided', now }))) throw isDecided()
     const detail = JSON.stringify({ act: wish.act, subject: subjectText(found) })
     const audited = { actor, action: 'case_decided', subject: caseName(seq), detail, reason } as const
-    // First, because a takedown may end the session of the operator.
+    // Record it first, because a takedown may end the operator's session.
     await recordAudit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
     const target = act.target?.(found)
-    // A takedown that stands already is not of this decision, whose reversal would lift it.
+    // An existing takedown does not belong to this decision: reversing the decision would lift it.
     if (target && !isStanding(await refOf[target.kind](tx, target)))
       if (!(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
         throw invalidRequest('The subject no longer exists on this server')
@@ -190,7 +190,7 @@ async function release(call: Exchange, tx: Tx, { kind, did, item }: CaseRow, act
     await recordAudit(call, tx, { actor, action: 'blob_released', subject: item, account: did, detail: did })
 }
 
-/** What was to be taken down after its quarantine still is. */
+/** Put a blob into quarantine. If it was to be taken down after an earlier quarantine, it still is. */
 async function setAside(
   call: Exchange,
   tx: Tx,
@@ -273,14 +273,14 @@ async function undo(
 ): Promise<void> {
   if (decisionActs[act]?.isQuarantine) await undoQuarantine(call, tx, found, { caseSeq, actor })
   const target = decisionActs[act]?.target?.(found)
-  // The takedown may be another one: made before, or after this one was lifted.
+  // The takedown in force may be another one, made before this one or after it was lifted.
   if (!target || (await refOf[target.kind](tx, target)) !== takedownRef(caseSeq)) return
-  // Others may have been decided while this one stood.
+  // Other decisions may have taken the subject down while this takedown was in force.
   const other = await findTakedownSince(tx, target, { caseSeq, decidedAt })
   await setTakedown(call, tx, target, { ref: other === null ? null : takedownRef(other), actor })
 }
 
-/** Other decisions may have put the blob into its quarantine too, which then ends when the last of theirs does. */
+/** Other decisions may also have put the blob into this quarantine. It then lasts until the last of their ends. */
 async function undoQuarantine(
   call: Exchange,
   tx: Tx,
@@ -294,6 +294,6 @@ async function undoQuarantine(
   await (endsAt === null ? release(call, tx, found, actor) : setAside(call, tx, found, { now, endsAt, actor }))
 }
 
-/** Until when the person may appeal; null if there is nothing to appeal against, or it was done. */
+/** Until when the person may appeal; null if there is nothing to appeal against, or the person has appealed. */
 export const openAppealUntil = (ctx: Context, decision: DecisionRow): Millis | null =>
   decision.isAppealable === 0 || decision.appealedAt !== null ? null : appealableUntil(ctx, decision)

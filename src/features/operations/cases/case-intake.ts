@@ -24,9 +24,9 @@ import { accountSubject, isHere, recordSubject, type CaseSubject } from './case-
 
 export const MAX_TEXT_CHARS = 2000
 export const MAX_REASON_CHARS = 200
-/** Reports of a case that are stored; further ones are counted. */
+/** Most reports of a case that are stored; further ones are only counted. */
 const MAX_REPORTS = 200
-/** Reports of one account within a day. */
+/** Most reports by one account within a day. */
 const MAX_REPORTS_BY_ACCOUNT = 100
 
 export interface FiledReport extends Pick<ReportRow, 'seq' | 'at'> {
@@ -112,7 +112,7 @@ async function fileReportOf(
     const appealed = await appealAgainst(ctx, tx, await findAppealable(tx, subject), reason)
     if (appealed !== null) return { seq: appealed, at: ctx.clock.now() }
   }
-  // The account of a session from before may be taken down by now. A reporter of another server has none here.
+  // The account may have been taken down after the session began. A reporter from another server has no account here.
   if (credential === 'takendown' || (await accountStatus(tx, did)) === 'takendown') throw takendown()
   if ((await countReportsBy(tx, did, ctx.clock.now() - DAY_MILLIS)) >= MAX_REPORTS_BY_ACCOUNT) throw tooMany()
   return fileReport(ctx, tx, subject, { source: 'report', by: did, reason: reasonType, text: reason })

@@ -73,7 +73,7 @@ export const caseRoutes = [
     },
   }),
 
-  /** `inSecs`: from now. */
+  /** `inSecs`: counted from now. */
   route('POST', '/v1/admin/cases/:id/deadline', {
     auth: operator('moderate'),
     async handler(call) {

@@ -7,7 +7,7 @@ export const caseStates = ['open', 'decided', 'appealed', 'closed'] as const
 export type CaseState = (typeof caseStates)[number]
 
 export interface CaseRow extends CaseSubject {
-  /** Its number, by which people name it. */
+  /** The number by which people name the case. */
   seq: number
   handle: string | null
   state: CaseState
@@ -31,7 +31,7 @@ export interface CaseFilter {
   beforeSeq: number | null
 }
 
-/** Returns matching cases, newest first. They are chosen by their numbers, before anything else of them is read. */
+/** Returns matching cases, newest first. Chooses them by their numbers before it reads anything else of them. */
 export function listCases(reader: Reader, { states, did, beforeSeq }: CaseFilter, limit: number): Promise<CaseRow[]> {
   const conditions: Sql[] = states.length === caseStates.length ? [] : [sql`state IN ${sqlList(states)}`]
   if (did !== null) conditions.push(sql`did = ${did}`)
@@ -44,7 +44,7 @@ export function listCases(reader: Reader, { states, did, beforeSeq }: CaseFilter
 
 const isWaiting = sql`state IN ('open', 'appealed')`
 
-/** Cases that wait for a decision, and how many of them should have had it by now. */
+/** Returns how many cases wait for a decision, and how many of these are past their deadline. */
 export async function countWaiting(reader: Reader, now: Millis): Promise<{ waiting: number; overdue: number }> {
   return (await reader.get<{ waiting: number; overdue: number }>(sql`
     SELECT count(*) AS waiting, count(CASE WHEN deadline_at <= ${now} THEN 1 END) AS overdue
@@ -90,7 +90,7 @@ export const reportSources = ['report', 'label', 'notice', 'check', 'operator'] 
 
 export interface Said {
   source: (typeof reportSources)[number]
-  /** A DID, or an operator as the audit log names it. */
+  /** The DID of the reporter, or the name of an operator in the audit log. */
   by: string
   /** Type of the report, or value of the label. */
   reason: string
@@ -112,7 +112,7 @@ export const findReport = (reader: Reader, caseSeq: number, { source, by, reason
     SELECT ${reportColumns} FROM case_report
     WHERE case_seq = ${caseSeq} AND source = ${source} AND reported_by = ${by} AND reason = ${reason} ORDER BY seq LIMIT 1`)
 
-/** The case of the subject to which this was said before, in whatever state it is; null if it was not. */
+/** Returns the case, in any state, in which the same was said about the subject before; null if there is none. */
 export const findCaseWith = async (
   reader: Reader,
   { did, kind, item }: CaseSubject,
@@ -130,7 +130,7 @@ export const countReports = async (reader: Reader, caseSeq: number): Promise<num
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM case_report WHERE case_seq = ${caseSeq}`))!
     .count
 
-/** How many reports by one reporter were stored since then. */
+/** Returns how many reports by one reporter were stored since a time. */
 export const countReportsBy = async (reader: Reader, by: string, since: Millis): Promise<number> =>
   (await reader.get<{ count: number }>(
     sql`SELECT count(*) AS count FROM case_report WHERE reported_by = ${by} AND reported_at > ${since}`,
@@ -205,7 +205,7 @@ export const findDecision = (reader: Reader, caseSeq: number): Promise<DecisionR
 export const findDecisionByCode = (reader: Reader, codeHash: string): Promise<DecisionRow | null> =>
   reader.get(sql`SELECT ${decisionColumns} FROM case_decision WHERE code_hash = ${codeHash}`)
 
-/** The newest decision about an account, a record or a blob that the person has not appealed against. */
+/** Returns the newest decision about an account, a record or a blob against which the person has not appealed. */
 export const findAppealable = (reader: Reader, { did, kind, item }: CaseSubject): Promise<DecisionRow | null> =>
   reader.get(sql`
     SELECT ${decisionColumns} FROM case_decision
@@ -214,8 +214,8 @@ export const findAppealable = (reader: Reader, { did, kind, item }: CaseSubject)
     ORDER BY case_seq DESC LIMIT 1`)
 
 /**
- * The case of the oldest decision since another one, not reversed, that takes the same subject down. Returns null if
- * there is none.
+ * Returns the case of the oldest decision since another one that takes the same subject down and was not reversed; null
+ * if there is none.
  */
 export const findTakedownSince = async (
   reader: Reader,
@@ -232,7 +232,8 @@ export const findTakedownSince = async (
   )?.seq ?? null
 
 /**
- * The end of the last quarantine of a blob by another decision since then, not reversed. Returns null if there is none.
+ * Returns the latest end of a quarantine of the blob by another decision since then that was not reversed; null if
+ * there is none.
  */
 export const findQuarantineSince = async (
   reader: Reader,
@@ -258,7 +259,7 @@ export async function insertDecision(
     VALUES (${caseSeq}, ${did}, ${act}, ${reason}, ${decidedBy}, ${decidedAt}, ${mailed}, ${actUntil}, ${codeHash})`)
 }
 
-/** Returns whether there was no appeal yet. */
+/** Returns false if there was an appeal already. */
 export const setAppeal = async (tx: Tx, caseSeq: number, text: string, now: Millis): Promise<boolean> =>
   (await tx.run(sql`
     UPDATE case_decision SET appeal = ${text}, appealed_at = ${now} WHERE case_seq = ${caseSeq} AND appealed_at IS NULL`)) >
@@ -273,7 +274,7 @@ export const setAnswer = (
     UPDATE case_decision SET outcome = ${outcome}, answer = ${answer}, answered_by = ${actor}, answered_at = ${now}
     WHERE case_seq = ${caseSeq}`)
 
-/** At most `limit` cases that have not changed since `before` and do not wait for anything. */
+/** Returns at most `limit` cases that have not changed since `before` and wait for nothing. */
 export async function findFinishedBefore(reader: Reader, before: Millis, limit: number): Promise<number[]> {
   const rows = await reader.all<{ seq: number }>(sql`
     SELECT seq FROM moderation_case WHERE state IN ('decided', 'closed') AND changed_at < ${before} ORDER BY seq LIMIT ${limit}`)
@@ -287,7 +288,7 @@ export async function deleteCases(tx: Tx, seqs: readonly number[]): Promise<void
   await tx.run(sql`DELETE FROM moderation_case WHERE seq IN ${sqlList(seqs)}`)
 }
 
-/** Delete the cases about an account, and take its name off what it reported. */
+/** Delete the cases about an account, and remove its name from what it reported. */
 export async function deleteCasesOf(tx: Tx, did: Did): Promise<void> {
   for (const table of [sql`case_report`, sql`case_note`, sql`case_decision`, sql`moderation_case`])
     await tx.run(sql`DELETE FROM ${table} WHERE did = ${did}`)

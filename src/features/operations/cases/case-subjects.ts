@@ -32,7 +32,7 @@ export function subjectText({ kind, did, item }: CaseSubject): string {
   return kind === 'blob' ? `${did}#${item}` : did
 }
 
-/** The record that a URI names, whose authority may be a handle; null if the text names none of an account here. */
+/** Returns the record that a URI names, by DID or handle; null if it is not a record of an account here. */
 export async function recordSubject(reader: Reader, text: string): Promise<CaseSubject | null> {
   const uri = parseAtUri(text)
   const { authority, collection, rkey } = uri === null ? nothing : recordUriParts(uri)
@@ -43,7 +43,7 @@ export async function recordSubject(reader: Reader, text: string): Promise<CaseS
 
 const nothing = { authority: '', collection: '', rkey: '' }
 
-/** The opposite of `subjectText`, which takes links to records too. Throws `InvalidRequest` for any other text. */
+/** The inverse of `subjectText`, which also accepts links to records. Throws `InvalidRequest` for any other text. */
 export async function subjectNamed(reader: Reader, text: string): Promise<CaseSubject> {
   const uri = recordUriOf(text)
   if (uri.startsWith('at://')) {

@@ -8,7 +8,7 @@ import { actsFor, decisionActs, openAppealUntil } from './case-decisions.ts'
 import { findDecision, listNotes, listReports, type CaseRow, type DecisionRow } from './case-store.ts'
 import { subjectText } from './case-subjects.ts'
 
-/** Reports and notes of a case are bounded: this is more than it can have. */
+/** More rows than a case can have: its reports and notes are bounded. */
 const ALL_ROWS = 1000
 
 export const caseView = (row: CaseRow) => ({

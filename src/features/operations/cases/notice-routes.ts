@@ -21,7 +21,7 @@ import { accountSubject, blobSubject, isHere, recordSubject, type CaseSubject } 
 const METHOD = 'com.atproto.moderation.sendAbuseNotice'
 const MAX_SUBJECTS = 20
 const MAX_ITEMS = 50
-/** Subjects in one transaction, so that others who write do not wait for a long notice. */
+/** Subjects in one transaction, so that a long notice does not delay other writers. */
 const PIECE = 20
 
 const notice = Type.Object({
@@ -53,7 +53,7 @@ const authority: Guard<ServiceCaller> = {
   },
 }
 
-/** What a notice is about: its records and blobs, or the account if it names none. Throws `InvalidRequest`. */
+/** Returns what a notice is about: its records and blobs, or the account if it names none. Throws `InvalidRequest`. */
 async function subjectsOf(
   reader: Reader,
   { accountDid, records = [], blobCids = [] }: Subject,
@@ -70,7 +70,7 @@ async function subjectsOf(
   return named.length === 0 ? [accountSubject(did)] : named
 }
 
-/** Returns the case of each subject, which may be decided if this was said before; null if the subject is not here. */
+/** Returns each subject's case, perhaps a decided one if the same was said before; null if the subject is not here. */
 async function casesAbout(
   ctx: Context,
   tx: Tx,
@@ -88,7 +88,7 @@ async function casesAbout(
 }
 
 export const noticeRoutes = [
-  /** The same notice may be sent again: nothing is added then. One that is cut off has to be. */
+  /** Sending the same notice again adds nothing. A notice that was cut off has to be sent again. */
   route('POST', '/v1/abuse-notices', {
     auth: authority,
     capability: 'abuseNotices',

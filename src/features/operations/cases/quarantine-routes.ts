@@ -42,7 +42,7 @@ export const quarantineRoutes = [
     },
   }),
 
-  /** `secs`: from now, also for a blob that is in quarantine already. */
+  /** `secs`: counted from now, also for a blob that is already in quarantine. */
   route('POST', '/v1/admin/blobs/quarantine', {
     auth: operator('moderate'),
     async handler(call) {

@@ -35,7 +35,7 @@ const takedowns: Readonly<
     const account = await accountOf(tx, did)
     if (!account) return false
     if (account.takedownRef === null && ref === null) return true
-    // First, because a takedown ends the sessions of an operator too.
+    // Record it first, because a takedown also ends the sessions of an operator.
     await recordAudit(exchange, tx, {
       actor,
       action: ref === null ? 'account_restore' : 'account_takedown',
@@ -60,7 +60,7 @@ const takedowns: Readonly<
   },
 }
 
-/** The account is active again: those who follow it have to know the head on which its next commit builds. */
+/** Announce the head of an account that is active again: its next commit builds on it. */
 async function tellState(ctx: Context, tx: Tx, { did, deactivatedAt }: Account): Promise<void> {
   const state = deactivatedAt === null ? await repoNews.untoldState(tx, did) : null
   if (state !== null) await sequenceEvents(ctx, tx, [state])

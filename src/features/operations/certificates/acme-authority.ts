@@ -12,14 +12,14 @@ import { listCertificates, stateOfCertificates } from './certificate-store.ts'
 import { opened } from './sealed-certificate.ts'
 import { standingCertificates } from './wanted-certificates.ts'
 
-/** The row of the account's key. */
+/** Name of the secret that holds the account's key. */
 const SECRET_NAME = 'acme-account'
-/** As many certificates are opened with the port within a tenth of a second. */
+/** Most certificates to serve. The server loads this many within a tenth of a second when it opens the port. */
 export const MAX_CERTIFICATES = 1000
 
 interface State {
   authority: Authority | null
-  /** As in `stateOfCertificates`, of what is served. */
+  /** The result of `stateOfCertificates` for the certificates that are served. */
   served: string
 }
 
@@ -45,8 +45,8 @@ export async function openAuthority(ctx: Context): Promise<void> {
     now: () => clock.now(),
   })
   stateOf(ctx).authority = { client, key }
-  // The answer follows from the token and the key, so every node has it, whichever of them has asked. It proves only
-  // that the holder of this key is here.
+  // The answer follows from the token and the key, so every node can give it, whichever of them has asked. It proves
+  // only that the holder of this key is here.
   certificatesOf(ctx).answerTo = (token) => (isToken(token) ? keyAuthorization(token, key) : null)
 }
 
@@ -58,7 +58,7 @@ function rootIn(path: string): string {
   }
 }
 
-/** Serve the stored certificates, unless they are those that are served. */
+/** Serve the stored certificates, unless the same ones are being served. */
 export async function serveStored(ctx: Context): Promise<void> {
   const state = stateOf(ctx)
   const stored = await stateOfCertificates(ctx.db)
@@ -73,7 +73,8 @@ export async function serveStored(ctx: Context): Promise<void> {
     const found = readCertificate(chain, key)
     return 'fault' in found ? [] : [found]
   })
-  // None is valid if the clock is wrong. Once it is right, the same ones are.
+  // While the clock is wrong, no stored certificate may be valid. Keep the served ones, which are valid once it is
+  // right.
   if (certificates.length === 0) return
   certificatesOf(ctx).serve(certificates)
   state.served = stored

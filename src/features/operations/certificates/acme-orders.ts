@@ -1,6 +1,6 @@
 /**
- * One certificate, from the order to the row. What has been done is in the row of the order and at the authority, so
- * the next pass continues wherever this one ends.
+ * Gets one certificate, from the order to the row. All progress is in the order's row and at the authority, so the next
+ * pass continues wherever this one ends.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -23,7 +23,7 @@ import { firstCertificateStep, SERVED_SECS } from './first-certificate-step.ts'
 import { nameForRenewal, opened, renewalTime, sealed } from './sealed-certificate.ts'
 import { needsRecords } from './wanted-certificates.ts'
 
-/** How often an order is read in one pass, and the pauses in between. Afterwards the next pass continues. */
+/** How often one pass reads an order, and the pauses in between. Afterwards the next pass continues. */
 const MAX_LOOKS = 16
 const FIRST_PAUSE_MILLIS = 250
 const MAX_PAUSE_MILLIS = 5000
@@ -32,7 +32,7 @@ const MAX_ORDER_MILLIS = HOUR_MILLIS
 
 export interface Authority {
   client: AcmeClient
-  /** Of the account. */
+  /** The key of the account. */
   key: KeyObject
 }
 
@@ -41,7 +41,7 @@ export const newCertificateKey = (): Uint8Array =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'der' })
 
 /**
- * Take an order as far as it goes now. Returns whether the certificate is there; otherwise the authority needs more
+ * Take an order as far as it goes now. Returns whether the certificate is stored; if not, the authority needs more
  * time. Throws `AcmeFault`.
  */
 export async function continueOrder(
@@ -82,8 +82,8 @@ async function place(
   const replaces = former && nameForRenewal(opened(ctx, former.wrapped))
   const placeThat = (replaced: string | null) => client.placeOrder(names.split(' '), replaced, signal)
   const order = await placeThat(replaces).catch((error: unknown) => {
-    // The authority may not know the former certificate, as after a change of `tls.acme_directory_url`, or may count
-    // it as replaced by an order that this server has lost.
+    // The authority may not know the former certificate, for example after a change of `tls.acme_directory_url`, or may
+    // count it as replaced by an order that this server has lost.
     if (replaces === null || !(error instanceof AcmeFault) || error.kind !== 'refused') throw error
     return placeThat(null)
   })
@@ -91,7 +91,7 @@ async function place(
   return order
 }
 
-/** Ask the authority to check all names, once there is an answer for each. */
+/** Ask the authority to check all names, once the server has an answer for each. */
 async function proveAll(
   ctx: Context,
   { client, key }: Authority,
@@ -143,7 +143,7 @@ function waitLonger(ctx: Context, order: StoredOrder): false {
   return false
 }
 
-/** Check what the authority sent, and store it in place of the order. */
+/** Check the certificate that the authority sent, and store it in place of the order. */
 async function keep(ctx: Context, names: string, chain: string, key: KeyObject): Promise<void> {
   const now = ctx.clock.now()
   const pem = key.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -1,4 +1,4 @@
-/** One pass of the sweep that gets and renews certificates: the work of it, which only `tls.mode` acme loads. */
+/** One pass of the sweep that gets and renews certificates. Only `tls.mode` acme loads it. */
 import { DAY_MILLIS, HOUR_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { AcmeFault } from '../../../platform/network/acme-client.ts'
@@ -28,29 +28,29 @@ import { standingCertificates, wantedCertificates, type Wanted, type WantedNames
 
 /** Authorities allow about 100. */
 const MAX_ORDERS_PER_HOUR = 60
-/** Orders in the table, failed ones included. Further certificates wait until there are fewer. */
+/** Most orders in the table, failed ones included. Further certificates wait until there are fewer. */
 const MAX_OPEN_ORDERS = 1000
 /**
- * Names for which an account gets its first certificate in a week. Authorities give a number for all names under one
- * domain, which one account could use up by changing its handle.
+ * Most names for which an account gets its first certificate in a week. Authorities limit all names under a domain
+ * together, and an account could use up that limit by changing its handle.
  */
 const MAX_NEW_NAMES = 5
 const NEW_NAMES_MILLIS = 7 * DAY_MILLIS
-/** Orders of one pass, each of which may take a minute. */
+/** Most orders of one pass, each of which may take a minute. */
 const MAX_ORDERS_PER_PASS = 20
-/** Authorities allow about five failed validations of a name in an hour. */
+/** First retry after a failed validation: authorities allow about five of a name in an hour. */
 const FIRST_RETRY_MILLIS = 5 * MINUTE_MILLIS
 const RETRY_GROWTH = 4
 const MAX_RETRY_MILLIS = DAY_MILLIS
-/** No order is put off for longer. A later time was set while the clock was ahead. */
+/** No order is postponed for longer. A later time was set while the clock was ahead. */
 const MAX_PUT_OFF_MILLIS = MAX_RETRY_MILLIS + HOUR_MILLIS
-/** While the authority is away, which has nothing to do with the name. */
+/** Longest wait while the authority is unreachable, which has nothing to do with the name. */
 const MAX_AWAY_MILLIS = HOUR_MILLIS
-/** How long no such order is placed after the authority has refused one for its limits and named no time. */
+/** Pause for orders of a rank after the authority has refused one for its limits without naming a time. */
 const LIMITED_MILLIS = HOUR_MILLIS
-/** Between changes of the listener in one pass: each former one serves for some seconds more. */
+/** Least time between two changes of the listener in one pass: each former listener serves for some seconds more. */
 const MIN_SERVED_MILLIS = 5000
-/** Until an order is read again that the authority has not completed. */
+/** Pause before an order that the authority has not completed is read again. */
 const PENDING_MILLIS = MINUTE_MILLIS / 2
 
 export async function getCertificates(ctx: Context, stopping: AbortSignal): Promise<SweepReport> {
@@ -65,9 +65,9 @@ export async function getCertificates(ctx: Context, stopping: AbortSignal): Prom
 }
 
 /**
- * Add an order for each certificate that is missing or due, and drop those that are no longer due, or for names that no
- * account has. Certificates for such names are deleted once they have expired, or if there is no room for another. One
- * that is wanted stays, because it may be the clock that is wrong.
+ * Add an order for each certificate that is missing or due. Drop orders that are no longer due, or for names that no
+ * account has. Certificates for such names are deleted once they have expired, or when another certificate needs their
+ * place. An expired certificate that is still wanted stays, because the clock may be wrong.
  */
 async function orderWhatIsWanted(ctx: Context): Promise<{ ordered: number; expired: number }> {
   const { db, clock } = ctx
@@ -82,7 +82,7 @@ async function orderWhatIsWanted(ctx: Context): Promise<{ ordered: number; expir
   )
   const expired = new Set(await expiredNames(db, now))
   const unwanted = new Set(kept.keys())
-  /** Those that are kept, or will be once their orders are complete. */
+  /** Certificates that are kept, or will be once their orders are complete. */
   const held = new Set([...kept.keys(), ...open])
   const standing = new Set(first)
   let ordered = 0
@@ -110,7 +110,7 @@ async function orderWhatIsWanted(ctx: Context): Promise<{ ordered: number; expir
   return { ordered, expired: expired.size }
 }
 
-/** Returns false if the account has caused as many orders for new names as it may. */
+/** Returns false if the account has already caused as many orders for new names as it may. */
 function order(
   { db, vault }: Context,
   { names, did }: Wanted,
@@ -124,9 +124,9 @@ function order(
 }
 
 /**
- * Whose order it is, by how much depends on it. An authority that limits one order may limit those of its rank, and is
- * not asked for these and for lower ones until the time that it names. Its limits for a domain elsewhere, which the
- * holder of that domain may have used up, say nothing about others.
+ * The rank of an order, by how much depends on it. If the authority limits one order, it may limit others of the same
+ * rank, so no order of this rank or a lower one is placed until the time that the authority names. A limit for a domain
+ * elsewhere, which the holder of that domain may have used up, says nothing about other orders.
  */
 type Rank = 'service' | 'renewal' | 'new' | 'elsewhere'
 const ranks: readonly Rank[] = ['service', 'renewal', 'new', 'elsewhere']
@@ -159,7 +159,7 @@ async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal
       const isIssued = await continueOrder(ctx, authority, order, stopping)
       report[isIssued ? 'issued' : 'waiting']++
       if (!isIssued) await postponeOrder(db, order.names, clock.now() + PENDING_MILLIS)
-      // Those of the service come first, and what follows may take minutes.
+      // The certificates of the service come first, and the orders that follow may take minutes.
       else if (clock.monotonic() - servedAt >= MIN_SERVED_MILLIS) {
         await serveStored(ctx)
         servedAt = clock.monotonic()
@@ -168,7 +168,7 @@ async function workOff(ctx: Context, authority: Authority, stopping: AbortSignal
       if (!(error instanceof AcmeFault)) throw error
       report.failed++
       await noteFault(ctx, order, error)
-      // It would be the same for all others.
+      // All other orders would fail in the same way.
       if (error.kind === 'unavailable') break
       if (error.kind === 'limited') limitedFrom = Math.min(limitedFrom, levelOf(order))
     }
@@ -188,7 +188,7 @@ async function noteFault(
     refused: Math.min(FIRST_RETRY_MILLIS * RETRY_GROWTH ** failures, MAX_RETRY_MILLIS),
   }[error.kind]
   const nextAt = clock.now() + waitMillis
-  // An order that the authority has lost, or cannot tell of, would be asked about for ever.
+  // If the authority has lost the order, or cannot say anything about it, asking again would never end.
   const isLost = url !== null && isOverdue(ctx, { placedAt })
   await noteOrderFailed(db, names, {
     fault: error.message,

@@ -1,4 +1,4 @@
-/** Gets and renews certificates, and serves what there is. On a cluster, one node makes the pass and all serve. */
+/** Gets and renews certificates, and serves the stored ones. On a cluster, one node makes the pass and all serve. */
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 
 const INTERVAL_SECS = 60

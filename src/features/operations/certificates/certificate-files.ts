@@ -1,6 +1,6 @@
 /**
- * Certificates in files that another program renews. The server looks at the files every second, because notices of
- * changes do not reach through links, and links are what such programs replace.
+ * Certificates in files that another program renews. The server looks at the files every second: such programs replace
+ * symbolic links, and notifications of changes do not follow links.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
@@ -8,16 +8,16 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { certificatesOf, readWholeCertificate, type Certificate } from '../../../platform/network/certificate-shelf.ts'
 
 const LOOK_MILLIS = 1000
-/** Longer files are refused unread. */
+/** Longer files are refused without being read. */
 const MAX_FILE_BYTES = 256 * 1024
 
 interface State {
-  /** What is served of each file in `tls.certificate_files`; null if nothing can be. */
+  /** The certificate that is served from each file in `tls.certificate_files`; null if none can be. */
   held: readonly (Certificate | null)[]
   faults: readonly FileFault[]
 }
 
-/** A file cannot be served as it is now. */
+/** A file that cannot be served as it is now. */
 export interface FileFault {
   path: string
   text: string
@@ -28,8 +28,8 @@ const stateOf = perContext((): State => ({ held: [], faults: [] }))
 export const fileFaults = (ctx: Context): readonly FileFault[] => stateOf(ctx).faults
 
 /**
- * Serve what is in the files. Throws `OperatorError` if one of them cannot be served, unless it has expired and another
- * one has not.
+ * Serve the certificates in the files. Throws `OperatorError` if one cannot be served, unless it has expired and
+ * another one has not.
  */
 export function serveFiles(ctx: Context): void {
   const found = readAll(ctx)
@@ -48,7 +48,7 @@ function serve(ctx: Context, certificates: readonly (Certificate | null)[]): voi
   certificatesOf(ctx).serve(certificates.filter((each) => each !== null))
 }
 
-/** Serve files that have changed. What cannot be served is logged once, and tried again after the next change. */
+/** Serve files that have changed. A file that cannot be served is logged once, and tried after its next change. */
 export function watchFiles(ctx: Context): () => void {
   const { tls } = ctx.config
   let seen = stampOf(tls)
@@ -62,7 +62,7 @@ export function watchFiles(ctx: Context): () => void {
   return () => clearInterval(timer)
 }
 
-/** A certificate stays while its new file cannot be served; the others are renewed nevertheless. */
+/** Keep a certificate while its new file cannot be served, and renew the others nevertheless. */
 function serveChanged(ctx: Context): void {
   const { held } = stateOf(ctx)
   const next = readAll(ctx).map((each, index) => {
@@ -76,7 +76,7 @@ function serveChanged(ctx: Context): void {
 
 type Files = Context['config']['tls']
 
-/** Changes with each file. One that is missing, or that this user may not look at, is part of the state. */
+/** Returns a text that changes with each file, also when a file is missing or this user may not look at it. */
 const stampOf = ({ certificateFiles, keyFiles }: Files): string =>
   [...certificateFiles, ...keyFiles].map(stampOfFile).join(' ')
 
@@ -91,7 +91,7 @@ function stampOfFile(path: string): string {
 
 class Expired extends OperatorError {}
 
-/** Returns each certificate, or why it cannot be served, which is noted too. */
+/** Returns each certificate, or the error that keeps it from being served, which is also noted. */
 function readAll(ctx: Context): (Certificate | OperatorError)[] {
   const { certificateFiles } = ctx.config.tls
   const found = readFiles(ctx)

@@ -1,4 +1,4 @@
-/** What operators are told about the certificates of this server. */
+/** What operators learn about the certificates of this server. */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -9,20 +9,20 @@ import { fileFaults } from './certificate-files.ts'
 import { countOrders, listOrders, listRenewals } from './certificate-store.ts'
 import { standingCertificates } from './wanted-certificates.ts'
 
-/** A certificate must have been renewed this long before its end, or a fifth of its life if that is shorter. */
+/** A renewal is late if a certificate ends within this time, or within a fifth of its life if that is shorter. */
 const NEAR_END_MILLIS = 14 * DAY_MILLIS
 const NEAR_END_SHARE = 0.2
 const MAX_TOLD = 100
 
-/** Something is wrong, or will be soon, with the certificate for these names. */
+/** A problem with the certificate for these names, now or soon. */
 export interface CertificateFault {
   names: string
   text: string
 }
 
 /**
- * Returns files that cannot be served, served certificates near their end, and the certificates of the service itself
- * that are missing, each with the reason if it is known. At most 100.
+ * Returns up to 100 faults: files that cannot be served, served certificates near their end, and missing certificates
+ * of the service itself, each with the reason if it is known.
  */
 export async function certificateFaults(ctx: Context): Promise<CertificateFault[]> {
   const { clock, config, db } = ctx
@@ -57,7 +57,7 @@ const endOf = (names: string, notAfter: Millis, now: Millis): string =>
     ? `the certificate for ${names} is valid for ${((notAfter - now) / DAY_MILLIS).toFixed(1)} more days`
     : `the certificate for ${names} has expired`
 
-/** Returns when the first of the served certificates ends; null without any. */
+/** Returns when the first of the served certificates ends; null if none is served. */
 export const earliestEnd = (ctx: Context): Millis | null => {
   const { served } = certificatesOf(ctx)
   return served.length === 0 ? null : served.reduce((least, { notAfter }) => Math.min(least, notAfter), Infinity)

@@ -3,19 +3,19 @@ import { sql, sqlList, type Reader, type Tx, type Writer } from '../../../platfo
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export interface StoredCertificate {
-  /** The names that it is for, with spaces between. */
+  /** The names that it covers, separated by spaces. */
   names: string
   wrapped: string
   issuedAt: Millis
   notAfter: Millis
   renewAt: Millis
-  /** When the authority is asked again when to renew it. */
+  /** When to ask the authority again about its renewal. */
   askAt: Millis
 }
 
 const certificateColumns = sql`names, wrapped, issued_at AS "issuedAt", not_after AS "notAfter", renew_at AS "renewAt", ask_at AS "askAt"`
 
-/** Returns those that are valid at a time: those with the names in `first`, and then the newest. */
+/** Returns certificates that are valid at a time: those with the names in `first`, and then the newest. */
 export const listCertificates = (
   reader: Reader,
   { now, first, limit }: { now: Millis; first: readonly string[]; limit: number },
@@ -27,7 +27,7 @@ export const listCertificates = (
 export const findCertificate = (reader: Reader, names: string): Promise<StoredCertificate | null> =>
   reader.get(sql`SELECT ${certificateColumns} FROM certificate WHERE names = ${names}`)
 
-/** Returns when each is to be renewed, of those that are valid at a time. */
+/** Returns when to renew each certificate that is valid at a time. */
 export const listRenewals = (
   reader: Reader,
   now: Millis,
@@ -35,7 +35,7 @@ export const listRenewals = (
   reader.all(sql`
     SELECT names, renew_at AS "renewAt", not_after AS "notAfter" FROM certificate WHERE not_after > ${now} ORDER BY names`)
 
-/** Those about whose renewal the authority is to be asked. */
+/** Returns the certificates about whose renewal to ask the authority. */
 export const certificatesToAskAbout = (reader: Reader, now: Millis, limit: number): Promise<StoredCertificate[]> =>
   reader.all(sql`
     SELECT ${certificateColumns} FROM certificate WHERE ask_at <= ${now} AND not_after > ${now} ORDER BY ask_at LIMIT ${limit}`)
@@ -53,7 +53,7 @@ export const scheduleRenewal = (
 ): Promise<number> =>
   writer.run(sql`UPDATE certificate SET renew_at = ${renewAt}, ask_at = ${askAt} WHERE names = ${names}`)
 
-/** Returns the names of those that have expired at a time. */
+/** Returns the names of certificates that have expired at a time. */
 export const expiredNames = async (reader: Reader, now: Millis): Promise<string[]> =>
   (await reader.all<{ names: string }>(sql`SELECT names FROM certificate WHERE not_after <= ${now}`)).map(
     ({ names }) => names,
@@ -63,8 +63,8 @@ export const deleteCertificate = (writer: Writer, names: string): Promise<number
   writer.run(sql`DELETE FROM certificate WHERE names = ${names}`)
 
 /**
- * What tells whether the certificates have changed. The sum changes with each of them, the newest time does not if the
- * clock was set back.
+ * Returns a text that differs once the certificates have changed. It includes a sum that changes with every
+ * certificate, because the newest time stays the same if the clock was set back.
  */
 export async function stateOfCertificates(reader: Reader): Promise<string> {
   const row = await reader.get<{ count: number; times: number | null }>(
@@ -76,11 +76,11 @@ export async function stateOfCertificates(reader: Reader): Promise<string> {
 export interface StoredOrder {
   names: string
   keyWrapped: string
-  /** Null: not placed, or failed. */
+  /** Null: the order was not placed, or has failed. */
   url: string | null
   placedAt: Millis | null
   nextAt: Millis
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number
   fault: string | null
   /** 1: there is a certificate for these names, valid or expired. */
@@ -91,9 +91,10 @@ const renews = sql`CASE WHEN EXISTS (SELECT 1 FROM certificate c WHERE c.names =
 const orderColumns = sql`names, key_wrapped AS "keyWrapped", url, placed_at AS "placedAt", next_at AS "nextAt", failures, fault, ${renews}`
 
 /**
- * Returns orders to continue: those with the names in `first`, those that are at the authority, renewals, and the rest,
- * each in the order in which they have waited. So new names, of which anyone may make some, delay no others. Orders
- * that wait until after `latest` are due: their times were set while the clock was ahead.
+ * Returns orders to continue: those with the names in `first`, then those that are placed at the authority, then
+ * renewals, then the rest, each group in the order in which they have waited. New names are last because anyone can
+ * make some; they must not delay the others. An order that would wait until after `latest` is due: its time was set
+ * while the clock was ahead.
  */
 export const dueOrders = (
   reader: Reader,
@@ -108,7 +109,7 @@ export const dueOrders = (
         ELSE 3
       END, next_at, names LIMIT ${limit}`)
 
-/** The names of orders, and why they failed if they did: those with the names in `first`, and then those due first. */
+/** Returns the names of orders, and why they failed: first those with the names in `first`, then those due first. */
 export const listOrders = (
   reader: Reader,
   { first, limit }: { first: readonly string[]; limit: number },
@@ -133,7 +134,7 @@ export const insertOrder = (
 export const noteOrderPlaced = (writer: Writer, names: string, url: string, placedAt: Millis): Promise<number> =>
   writer.run(sql`UPDATE certificate_order SET url = ${url}, placed_at = ${placedAt} WHERE names = ${names}`)
 
-/** `ended`: the next try begins with another order. */
+/** `ended`: the next try places another order. */
 export const noteOrderFailed = (
   writer: Writer,
   names: string,
@@ -150,7 +151,7 @@ export const postponeOrder = (writer: Writer, names: string, nextAt: Millis): Pr
 export const deleteOrder = (writer: Writer, names: string): Promise<number> =>
   writer.run(sql`DELETE FROM certificate_order WHERE names = ${names}`)
 
-/** How many orders were placed between two times, whatever became of them. */
+/** Returns how many orders were placed between two times, whatever became of them. */
 export async function ordersPlacedBetween(reader: Reader, since: Millis, now: Millis): Promise<number> {
   const row = await reader.get<{ count: number }>(sql`
     SELECT (SELECT count(*) FROM certificate_order WHERE placed_at > ${since} AND placed_at <= ${now})
@@ -158,7 +159,7 @@ export async function ordersPlacedBetween(reader: Reader, since: Millis, now: Mi
   return Number(row?.count ?? 0)
 }
 
-/** Returns the orders in answer to which the authority has asked that none be placed yet. */
+/** Returns the orders that the authority has answered by asking for a pause. */
 export const limitedOrders = (
   reader: Reader,
   { now, latest }: { now: Millis; latest: Millis },
@@ -173,7 +174,7 @@ interface NameOrder {
   now: Millis
 }
 
-/** Note that an account causes the first order for a name. Returns 0 if it caused `max` of them since a time. */
+/** Note that an account causes the first order for a name. Returns 0 if it has caused `max` of them since a time. */
 export const insertNameOrder = (
   tx: Tx,
   { did, names, now }: NameOrder,

@@ -7,7 +7,7 @@ import { deleteNameOrdersOf } from './certificate-store.ts'
 import { firstCertificateStep } from './first-certificate-step.ts'
 import { serveFiles, watchFiles } from './certificate-files.ts'
 
-/** What only `tls.mode` acme loads. */
+/** Parts that only `tls.mode` acme loads. */
 const acmeParts = async () => ({
   ...(await import('./acme-authority.ts')),
   ...(await import('./challenge-records.ts')),

@@ -2,7 +2,7 @@
 import { sql, type Reader, type Writer } from '../../../platform/database/database.ts'
 
 export interface ChallengeRecord {
-  /** Of the order. */
+  /** The names of the order. */
   names: string
   recordName: string
   value: string
@@ -13,7 +13,7 @@ export const insertChallengeRecord = (writer: Writer, { names, recordName, value
     INSERT INTO challenge_record (names, record_name, value) VALUES (${names}, ${recordName}, ${value})
     ON CONFLICT (record_name, value) DO NOTHING`)
 
-/** Of orders that are at the authority. */
+/** Records of orders that are placed at the authority. */
 export const listChallengeRecords = (
   reader: Reader,
   limit: number,
@@ -22,7 +22,7 @@ export const listChallengeRecords = (
     SELECT c.record_name AS "recordName", c.value FROM challenge_record c
     JOIN certificate_order o ON o.names = c.names AND o.url IS NOT NULL ORDER BY c.record_name, c.value LIMIT ${limit}`)
 
-/** Delete those of orders that have ended. */
+/** Delete the records of orders that have ended. */
 export const deleteOldChallengeRecords = (writer: Writer): Promise<number> =>
   writer.run(sql`
     DELETE FROM challenge_record WHERE NOT EXISTS (

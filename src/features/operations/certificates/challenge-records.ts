@@ -1,6 +1,6 @@
 /**
- * Answers DNS-01 challenges. The responder is open while an order has records, on every node of a cluster: resolvers
- * ask any of them.
+ * Answers DNS-01 challenges. The responder is open while an order has records, on every node of a cluster, because
+ * resolvers may ask any of them.
  */
 import { networkInterfaces } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -17,11 +17,11 @@ import {
   type ChallengeRecord,
 } from './challenge-record-store.ts'
 
-/** Records that are published at a time. Each order has two at most. */
+/** Most records that are published at a time. Each order has at most two. */
 const MAX_RECORDS = 100
-/** Addresses of this machine at which the responder listens. */
+/** Most addresses of this machine at which the responder listens. */
 const MAX_ADDRESSES = 16
-/** Until the other nodes of a cluster have read new records, which they look for every three seconds. */
+/** Until the other nodes of a cluster have read new records, for which they look every three seconds. */
 const SPREAD_MILLIS = 6000
 
 interface State {
@@ -32,8 +32,8 @@ interface State {
 const stateOf = perContext((): State => ({ responder: null, changes: new SingleFlight() }))
 
 /**
- * Publish records for an order, and return once every node answers with them. Throws `AcmeFault` if the responder
- * cannot be opened here.
+ * Publish records for an order. Resolves once every node answers with them. Throws `AcmeFault` if the responder cannot
+ * be opened here.
  */
 export async function publishRecords(
   ctx: Context,
@@ -49,13 +49,13 @@ export async function publishRecords(
   if (await hasOtherNodes(ctx)) await pause(SPREAD_MILLIS, undefined, { signal })
 }
 
-/** Whether resolvers may ask another server than this one. */
+/** Whether resolvers may ask another node than this one. */
 async function hasOtherNodes({ db: { cluster } }: Pick<Context, 'db'>): Promise<boolean> {
   if (cluster === null) return false
   return (await cluster.nodes()).some(({ id, isAlive }) => isAlive && id !== cluster.node.id)
 }
 
-/** Delete the records of orders that have ended. Without any, the responder closes. */
+/** Delete the records of orders that have ended. Closes the responder if none are left. */
 export async function withdrawRecords(ctx: Context): Promise<void> {
   await deleteOldChallengeRecords(ctx.db)
   await showRecords(ctx)
@@ -91,7 +91,7 @@ async function hide(state: State): Promise<void> {
   await responder?.close()
 }
 
-/** Open the responder and close it again, to report at the start what would prevent it later. */
+/** Open the responder and close it again, so that the start reports what would prevent it later. */
 export async function rehearseResponder({ config }: Context): Promise<void> {
   await (await open(config, { records: new Map(), nameServer: 'localhost' })).close()
 }
@@ -112,8 +112,8 @@ export interface ResponderPlace {
 }
 
 /**
- * The address of the configuration. In place of all addresses, each that others can reach: resolvers of the machine
- * itself often have port 53 of a loopback address.
+ * Returns the configured address. If that means all addresses, returns each one that others can reach, because
+ * resolvers of the machine itself often occupy port 53 of a loopback address.
  */
 export function responderAddresses({ bindAddress, tls }: ResponderPlace): string[] {
   const address = tls.dnsAddress ?? bindAddress

@@ -1,6 +1,6 @@
 /**
- * Tells the network that handles can be verified, once there is their first certificate. An AppView that asked the
- * hosts of the handles before that got no proof over HTTPS, and asks again when it gets an `#identity` event.
+ * Tells the network that handles can be verified, once their first certificate is served. An AppView that asked the
+ * hosts of the handles before then got no proof over HTTPS; it asks again when it gets an `#identity` event.
  */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -13,18 +13,18 @@ import { findCertificate } from './certificate-store.ts'
 import { activeHandlesAfter } from './own-name-store.ts'
 import type { WantedNames } from './wanted-certificates.ts'
 
-/** Handles of one try, and the wait before the next: all who follow the network look each of them up. */
+/** Handles of one try, and the wait before the next: everyone who follows the network looks each of them up. */
 const PAGE_HANDLES = 20
 const PAUSE_SECS = 2
-/** Until every connection gets the certificate: other nodes look for it, and former listeners say farewell. */
+/** Until every connection gets the certificate: other nodes look for it, and former listeners finish. */
 export const SERVED_SECS = 10
-/** After this time, a certificate that is not served never will be, for example because there are too many. */
+/** A certificate that is not served after this time never will be, for example because there are too many. */
 const MAX_UNSERVED_MILLIS = DAY_MILLIS
 
 interface Progress {
-  /** Of the certificate. */
+  /** The names of the certificate. */
   names: WantedNames
-  /** The last handle under a wildcard that was looked at; empty before the first. */
+  /** The last handle under a wildcard that was announced; empty before the first. */
   after: string
 }
 
@@ -65,7 +65,7 @@ export const firstCertificateStep: StepKind<Progress> = {
 
 const isActive = ({ deactivatedAt, takedownRef }: Account): boolean => deactivatedAt === null && takedownRef === null
 
-/** Throws `StepPostponed` while the certificate may still be served: it is stored, and new. */
+/** Throws `StepPostponed` while the certificate may still be served, because it is stored and new. */
 async function waitForService(ctx: Context, names: WantedNames): Promise<void> {
   const stored = await findCertificate(ctx.db, names)
   // A clock that was set back ends the wait too.

@@ -7,7 +7,7 @@ export interface HeldHandle {
   did: Did
 }
 
-/** Returns handles of active accounts after one in their order, or the first ones after an empty text. */
+/** Returns handles of active accounts that follow a handle in their order, or the first ones after an empty text. */
 export const activeHandlesAfter = (reader: Reader, after: string, limit: number): Promise<HeldHandle[]> =>
   reader.all(sql`
     SELECT handle, did FROM account WHERE handle > ${after} AND deactivated_at IS NULL AND takedown_ref IS NULL
@@ -16,7 +16,7 @@ export const activeHandlesAfter = (reader: Reader, after: string, limit: number)
     WHERE f.handle > ${after} AND a.deactivated_at IS NULL AND a.takedown_ref IS NULL
     ORDER BY handle LIMIT ${limit}`)
 
-/** Returns hosted identities of active accounts after one in their order, or the first ones after an empty text. */
+/** Returns hosted identities of active accounts that follow one in order, or the first ones after an empty text. */
 export const hostedDidsAfter = async (reader: Reader, after: string, limit: number): Promise<Did[]> =>
   (
     await reader.all<{ did: Did }>(sql`

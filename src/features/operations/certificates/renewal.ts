@@ -6,16 +6,16 @@ import { AcmeFault, type AcmeClient } from '../../../platform/network/acme-clien
 import { certificatesToAskAbout, scheduleRenewal } from './certificate-store.ts'
 import { nameForRenewal, opened } from './sealed-certificate.ts'
 
-/** Certificates about which the authority is asked in one pass. */
+/** Most certificates about which the authority is asked in one pass. */
 const MAX_ASKED = 20
 const MIN_ASK_MILLIS = HOUR_MILLIS
 const MAX_ASK_MILLIS = DAY_MILLIS
-/** Of the life of a certificate, before which it is renewed whatever the authority advises. */
+/** A certificate is renewed before this last share of its life begins, whatever the authority advises. */
 const LAST_SHARE = 0.1
-/** Until it is asked again if it names no time: RFC 9773, 4.3.2 recommends six hours. */
+/** When to ask again if the authority names no time: RFC 9773, 4.3.2 recommends six hours. */
 const USUAL_ASK_MILLIS = 6 * HOUR_MILLIS
 
-/** Ask the authority when to renew. What it does not answer changes nothing. Returns how many it was asked about. */
+/** Ask the authority when to renew. Without an answer, nothing changes. Returns how many it was asked about. */
 export async function askWhenToRenew(ctx: Context, client: AcmeClient, signal: AbortSignal): Promise<number> {
   const now = ctx.clock.now()
   const rows = await certificatesToAskAbout(ctx.db, now, MAX_ASKED)
@@ -23,10 +23,10 @@ export async function askWhenToRenew(ctx: Context, client: AcmeClient, signal: A
     const name = nameForRenewal(opened(ctx, wrapped))
     const advice = name === null ? null : await adviceOf(ctx, client, name, signal)
     const wait = Math.min(Math.max(advice?.waitMillis ?? USUAL_ASK_MILLIS, MIN_ASK_MILLIS), MAX_ASK_MILLIS)
-    // The time of renewal is chosen once in a window: another choice with each answer would make early times likely.
+    // Choose the time of renewal once in a window: choosing again after each answer would make early times likely.
     const isWithin = advice === null || (renewAt >= advice.start && renewAt < advice.end)
     const chosen = isWithin ? renewAt : advice.start + randomInt(1 + Math.min(advice.end - advice.start, 2 ** 47))
-    // An authority that advises a time near the end, or after it, would leave none for failures.
+    // An authority may advise a time near the end, or after it. Leave time for failures.
     const latest = notAfter - (notAfter - issuedAt) * LAST_SHARE
     await scheduleRenewal(ctx.db, { names, renewAt: Math.min(chosen, Math.floor(latest)), askAt: now + wait })
   }

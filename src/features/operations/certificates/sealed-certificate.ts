@@ -13,12 +13,12 @@ export const sealed = ({ vault }: Pick<Context, 'vault'>, contents: Contents): s
 export const opened = ({ vault }: Pick<Context, 'vault'>, wrapped: string): Contents =>
   JSON.parse(Buffer.from(vault.unwrap(wrapped)).toString()) as Contents
 
-/** Returns the name by which the authority is asked about its renewal; null if it has none. */
+/** Returns the identifier under which the authority gives advice about its renewal; null if it has none. */
 export function nameForRenewal({ chain }: Pick<Contents, 'chain'>): string | null {
   const { raw, serialNumber } = new X509Certificate(chain)
   return renewalName(raw, serialNumber)
 }
 
-/** When to renew it unless the authority advises otherwise: after two thirds of its time. */
+/** Returns when to renew unless the authority advises otherwise: after two thirds of the certificate's life. */
 export const renewalTime = ({ notBefore, notAfter }: Pick<Certificate, 'notBefore' | 'notAfter'>): Millis =>
   notBefore + Math.floor(((notAfter - notBefore) * 2) / 3)

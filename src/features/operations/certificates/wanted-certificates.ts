@@ -1,4 +1,4 @@
-/** For which names this server needs certificates: only its own, so no client adds one by asking for it. */
+/** The names for which this server needs certificates. All are its own, so a client cannot add one by asking for it. */
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import { covers } from '../../../platform/network/certificate-shelf.ts'
@@ -9,19 +9,19 @@ import { activeHandlesAfter, hostedDidsAfter } from './own-name-store.ts'
 
 const PAGE = 500
 
-/** A certificate to have: its names, with spaces between. */
+/** A wanted certificate: its names, separated by spaces. */
 export type WantedNames = string
 
 export interface Wanted {
   names: WantedNames
-  /** Of the account whose name it is; null for those of the service itself. */
+  /** The account whose name it is; null for a name of the service itself. */
   did: Did | null
 }
 
-/** Whether names are proven by records in DNS, as a wildcard is, and as all are without `tls.http_port`. */
+/** Whether the names are proven by DNS records: wildcards always, and all names without `tls.http_port`. */
 export const needsRecords = (names: WantedNames, { tls }: Config): boolean => names.includes('*') || tls.httpPort === 0
 
-/** The certificates of the service itself, and of all handles if that takes one for each domain. */
+/** The certificates of the service itself and, with DNS-01, one for all handles under each domain. */
 export function standingCertificates(config: Config): WantedNames[] {
   const { publicUrl, formerUrls, availableUserDomains, tls } = config
   const [hostname = '', ...former] = [publicUrl, ...formerUrls].map((url) => new URL(url).hostname)
@@ -31,7 +31,7 @@ export function standingCertificates(config: Config): WantedNames[] {
   return [...alone.map((name) => [name]), ...groups].map((names) => names.join(' '))
 }
 
-/** Returns the names that NS records have to leave to the responder of this server. */
+/** Returns the names that NS records have to delegate to this server's responder. */
 export function delegatedNames(config: Config): string[] {
   if (config.tls.mode !== 'acme') return []
   const proven = standingCertificates(config).filter((names) => needsRecords(names, config))
@@ -39,7 +39,7 @@ export function delegatedNames(config: Config): string[] {
   return [...new Set(domains)].map((name) => `_acme-challenge.${name}`)
 }
 
-/** Yields all wanted certificates, in pages: those of the service first. */
+/** Yields all wanted certificates in pages, those of the service first. */
 export async function* wantedCertificates(ctx: Context): AsyncGenerator<Wanted[]> {
   yield standingCertificates(ctx.config).map((names) => ({ names, did: null }))
   const { availableUserDomains: domains, tls } = ctx.config

@@ -27,7 +27,7 @@ import type { ActForm } from './console-layout.ts'
 
 const ROWS = 25
 const MAX_SEARCH_CHARS = 253
-/** An app has a name and the URL of its metadata. */
+/** Most characters of an app's name with the URL of its metadata. */
 const MAX_NAME_CHARS = 600
 
 interface Listed {

@@ -1,18 +1,18 @@
 import type { Wording } from '../../../http/html.ts'
 
-/** What a form of the console does: it asks an endpoint. */
+/** What a form of the console does: it sends a request to an endpoint. */
 export interface ConsoleAct {
   path(form: URLSearchParams): string
-  /** Reads, from another endpoint, what the form leaves out. Null if it has everything. */
+  /** The path of another endpoint, which supplies what the form leaves out. Null if nothing is left out. */
   lookUp?(form: URLSearchParams): string | null
-  /** `found` is the body of the answer to `lookUp`; undefined without one. */
+  /** `found` is the response body of `lookUp`; undefined without one. */
   json(form: URLSearchParams, found: unknown): object
-  /** What is wrong with the form, if the endpoint would take it for something else; null if nothing is. */
+  /** Returns what is wrong with a form that the endpoint would take for something else; null if nothing is. */
   faultOf?(form: URLSearchParams): Wording | null
-  /** The form has a field of its own that says why, such as a note, which the endpoint refuses if it is empty. */
+  /** The form has a field of its own for the reason, such as a note, which the endpoint refuses if it is empty. */
   hasOwnReason?: true
-  /** Said once it is done. */
+  /** Said once the act is done. */
   done: Wording
-  /** Shows this member of the answer, which is told only once. */
+  /** Shows this member of the response, which the endpoint returns only once. */
   reveals?: { member: string; label: Wording }
 }

@@ -10,7 +10,7 @@ import { recordUriOf } from '../../../protocol/record-links.ts'
 const did = (form: URLSearchParams): string => parseDid(form.get('did') ?? '') ?? ''
 const ofAccount = (act: string) => (form: URLSearchParams) =>
   `/v1/admin/accounts/${encodeURIComponent(did(form) || 'none')}/${act}`
-/** A name or an id as a segment of a path: never one that leads to another endpoint. */
+/** A name or an id as a path segment, which can never lead to another endpoint. */
 const segment = (form: URLSearchParams, name: string): string => {
   const value = form.get(name) ?? ''
   return /^[\w-]{1,100}$/.test(value) ? value : 'none'
@@ -25,7 +25,7 @@ const recordOf = (form: URLSearchParams): string | null => {
   return uri.startsWith('at://') ? uri : null
 }
 
-/** What is not a record: `subject` is the CID of a blob; a form without it is about the account that `did` names. */
+/** A subject other than a record: the CID of a blob, or without `subject` the account that `did` names. */
 const otherSubject = (form: URLSearchParams) => {
   const cid = text(form, 'subject')
   return cid === ''
@@ -35,7 +35,7 @@ const otherSubject = (form: URLSearchParams) => {
 
 const statusAct = (applied: boolean, done: Wording): ConsoleAct => ({
   path: method('admin.updateSubjectStatus'),
-  // The reference to a record needs the CID of its present version. The takedown is of the record in all versions.
+  // The reference to a record needs the CID of its present version, although the takedown applies to all versions.
   lookUp(form) {
     const uri = recordOf(form)
     return uri && `/xrpc/com.atproto.admin.getSubjectStatus?uri=${encodeURIComponent(uri)}`
@@ -49,12 +49,12 @@ const statusAct = (applied: boolean, done: Wording): ConsoleAct => ({
   done,
 })
 
-/** An empty field is no change of a quota. */
+/** An empty field does not change a quota. */
 const quotaOf = (form: URLSearchParams, name: string): object => {
   const given = text(form, name)
   return given === '' ? {} : { [name]: given === 'default' ? null : Number(given) }
 }
-/** JSON has null for what is no number, which would take the quota back. */
+/** JSON would turn anything that is not a number into null, which would reset the quota. */
 const isQuota = (given: string): boolean => /^(\d{1,15}|default)?$/.test(given)
 
 export const consoleActs: Readonly<Record<string, ConsoleAct>> = {

@@ -3,7 +3,7 @@ import { DAY_SECS } from '../../../base/durations.ts'
 import type { ConsoleAct } from './console-act.ts'
 import { consoleTexts as texts } from './console-texts.ts'
 
-/** The endpoint of a case. A number that is none leads to no other endpoint. */
+/** The endpoint of a case. An invalid number leads to no other endpoint. */
 export const casePath = (id: string): string => `/v1/admin/cases/${/^\d{1,15}$/.test(id) ? id : 'none'}`
 const ofCase = (act: string) => (form: URLSearchParams) => `${casePath(form.get('id') ?? '')}/${act}`
 const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? ''

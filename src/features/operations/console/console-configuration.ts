@@ -26,7 +26,7 @@ const sources: Readonly<Record<string, Wording>> = {
   'run time': texts.sourceRunTime,
 }
 const GENERAL = 'general'
-/** No section has as many. */
+/** More keys than any section has. */
 const KEYS = 60
 
 function sectionOf({ name }: Key): string {

@@ -1,4 +1,4 @@
-/** The data of an account, for moderators. The audit log has who looked at what. */
+/** An account's data, for moderators. The audit log records who looked at what. */
 import { html } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import { seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'

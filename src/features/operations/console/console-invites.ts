@@ -1,4 +1,4 @@
-/** Invite codes, claim codes, and who waits for an account. */
+/** Invite codes, claim codes, and the waiting list. */
 import { html, plainName, type Html } from '../../../http/html.ts'
 import type { InsideAnswer } from '../../../http/inside.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
@@ -129,7 +129,7 @@ function claimsPart(desk: Desk, claims: InsideAnswer): Html {
 </section>`
 }
 
-/** A community may have a domain of its own; its codes are good for handles there. */
+/** A community may have a domain of its own. Its codes are only valid for handles there. */
 const domainChoice = (domains: readonly string[]): Html | null =>
   domains.length < 2
     ? null

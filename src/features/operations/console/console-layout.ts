@@ -1,4 +1,4 @@
-/** The frame of the console's pages, and parts that several of them have. */
+/** The frame of the console's pages, and parts that several pages share. */
 import { html, type Html, type Phrase, type Value, type Wording } from '../../../http/html.ts'
 import { programPhrase } from '../../../http/program-words.ts'
 import { page } from '../../../http/page.ts'
@@ -9,7 +9,7 @@ import type { PageCall } from '../../access/page-parts/page-parts.ts'
 import { consoleProof, type Desk } from './console-session.ts'
 import { consoleTexts as texts } from './console-texts.ts'
 
-/** Stricter than on other pages: there is no request but for the stylesheet, and a script only to use a passkey. */
+/** Stricter than on other pages: it allows no request but for the stylesheet, and a script only to use a passkey. */
 const policy = (hasScript: boolean): string =>
   `default-src 'none'; style-src 'self'; ${hasScript ? "script-src 'self'; " : ''}img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`
 
@@ -68,16 +68,16 @@ ${body}`
   return bare(call, { title, body: frame, status, script }, true)
 }
 
-/** What the server says about itself is in English, as in its log. */
+/** What the server says about itself is in English, as its log is. */
 export const inEnglish = (text: string): Html => html`<span lang="en">${text}</span>`
 
-/** The sentence of an answer that refuses; null if it does not. */
+/** Returns the sentence of a refusal; null for any other response. */
 export const refusalNote = (answer: InsideAnswer): Html | null =>
   answer.ok ? null : errorNote({ message: inEnglish(answer.message) })
 
 export interface ActForm {
   act: string
-  /** The page that is linked afterwards. */
+  /** The page to link to afterwards. */
   back: string
   button: Wording
   fields?: Record<string, string>
@@ -85,11 +85,11 @@ export interface ActForm {
   isDangerous?: boolean
   /** Unique in the page. */
   id: string
-  /** Whether it asks for the reason. */
+  /** Whether the form asks for the reason. */
   asksReason?: boolean
 }
 
-/** A form that acts, folded away behind its name. */
+/** A form for an act, folded away behind its name. */
 export const actForm = (desk: Desk, form: ActForm): Html => html`
 <details>
   <summary>${form.button}</summary>
@@ -112,11 +112,11 @@ export const noteRow = (
 export const listOf = (rows: readonly Html[], empty: Wording): Html =>
   rows.length === 0 ? html`<p class="note">${empty}</p>` : html`<ul class="list">${rows}</ul>`
 
-/** Rows of a list of which each has a form, and of one of which each has two: a page takes no more than 60 kB. */
+/** Rows on a page if each row has a form, or, in one list, two: a page takes no more than 60 kB. */
 export const FORM_ROWS = 12
 export const TWO_FORM_ROWS = 10
 
-/** The link to the next page of a list. A page with several lists has a parameter of another name for each. */
+/** The link to the next page of a list. On a page with several lists, each list has a parameter of its own. */
 export function moreLink({ call: { url } }: Desk, cursor: string | undefined, name = 'cursor'): Html | null {
   if (cursor === undefined) return null
   const query = new URLSearchParams(url.searchParams)
@@ -125,7 +125,7 @@ export function moreLink({ call: { url } }: Desk, cursor: string | undefined, na
   return html`<p class="links"><a href="${`${url.pathname}?${query}`}">${texts.more}</a></p>`
 }
 
-/** Returns the rows of a list that came whole for this page, and the link to the next ones. */
+/** Returns this page's rows of a list that the endpoint returned whole, and the link to the next page. */
 export function pieceOf<Row>(
   desk: Desk,
   rows: readonly Row[],
@@ -144,7 +144,7 @@ export const factList = (
 ): Html => html`
 <dl class="facts">${facts.map(([name, value]) => value !== null && value !== undefined && html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 
-/** The word for a state that an endpoint names; the name itself if there is none. */
+/** Returns the word for a state that an endpoint names; the name itself if there is none. */
 export const wordFor = (words: Readonly<Record<string, Wording>>, name: string): Wording =>
   Object.hasOwn(words, name) ? words[name]! : name
 

@@ -66,7 +66,7 @@ export async function show(call: PageCall, name: keyof typeof shownPages): Promi
 
 const isOwnPath = (path: string): boolean => /^\/admin(\/[a-z-]+)?(\?[\w%.:=&~+-]*)?$/.test(path)
 
-/** Do what a form asks for. A dangerous act may ask again for what a sign-in takes, and then repeats the form. */
+/** Carry out a form. A dangerous act may ask the operator to sign in again, and then repeats the form. */
 export async function sendAct(call: PageCall): Promise<Response> {
   const desk = await deskOf(call)
   if (desk === null) return seeOther(SIGN_IN)
@@ -115,7 +115,7 @@ function secretOf(body: unknown, { member, label }: { member: string; label: Wor
   return html`<p>${label}</p><p class="secret">${typeof value === 'string' ? value : value.join(' ')}</p>`
 }
 
-/** The outcome of an act, with the way back. A page of its own, so that reloading a list repeats nothing. */
+/** The outcome of an act, with the way back. It is a page of its own, so that reloading a list repeats nothing. */
 const told = (desk: Desk, back: string, message: Html | Wording, more: Html | null, status = 200): Promise<Response> =>
   framed(desk, {
     title: status === 200 ? texts.done : texts.notDone,
@@ -132,7 +132,7 @@ const repeated = (form: URLSearchParams): Record<string, string> =>
 
 const proofFields = new Set(['password', 'factor_code', 'passkey', 'console_token', 'form_token'])
 
-/** Asks for the password and the second factor, if there is one; for a mailed code once the password was right. */
+/** Ask for the password and the second factor, if there is one; for a mailed code only once the password was right. */
 async function askPassword(
   desk: Desk,
   form: URLSearchParams,

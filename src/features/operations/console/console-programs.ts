@@ -1,4 +1,4 @@
-/** Programs that act for accounts, with who vouches for them, and the push notifications to devices. */
+/** Programs that act for accounts, the providers that vouch for them, and the push notifications to devices. */
 import { html, type Html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole } from '../operators/operators.ts'

@@ -1,4 +1,4 @@
-/** How the server does: what it holds, what it works on, and how the network sees it. */
+/** How the server is doing: what it holds, what it is working on, and how the network sees it. */
 import { html, type Html, type Phrase, type Wording } from '../../../http/html.ts'
 import { listPhrase, sizePhrase } from '../../../http/texts.ts'
 import { mayRole } from '../operators/operators.ts'
@@ -105,7 +105,7 @@ function alertsPart({ enabled, alerts }: Alerts): Html {
 </section>`
 }
 
-/** Repositories, and faults of each, that the page has room for; the command lists all. */
+/** Most repositories, and most faults of each, on the page; the command lists all. */
 const MAX_DAMAGED = 10
 const MAX_FAULTS = 5
 
@@ -139,7 +139,7 @@ const findingStates = {
 const examined = (check: string, state: string): Phrase =>
   texts.checkState({ check: inEnglish(check.replaceAll('-', ' ')), state: wordFor(findingStates, state) })
 
-/** What the doctor finds: first what needs a remedy, the rest folded away. */
+/** The doctor's findings: first those that need a remedy, the rest folded away. */
 function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
   const isGood = ({ state }: { state: string }) => state === 'ok' || state === 'skipped'
   const row = ({ check, state, text, remedy }: Examination['findings'][number]) =>

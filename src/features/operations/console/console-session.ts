@@ -1,6 +1,6 @@
 /**
- * Who is signed in at the console in this browser. A cookie of the path `/admin` contains the token of an operator's
- * session, which is good in this browser alone. No other part of the server reads it.
+ * Who is signed in at the console in this browser. A cookie with the path `/admin` contains the token of an operator's
+ * session, which is valid in this browser alone. No other part of the server reads the cookie.
  */
 import { createHmac } from 'node:crypto'
 import { cookieOf } from '../../../http/cookies.ts'
@@ -21,14 +21,14 @@ export interface Desk {
 }
 
 const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
-/** `__Host-` would require the path `/`. */
+/** The prefix `__Host-` would require the path `/`. */
 const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Secure-holdfast-operator' : 'holdfast-operator')
 
 function cookie(ctx: Context, value: string, age = ''): string {
   return `${cookieName(ctx)}=${value}; Path=/admin; HttpOnly; SameSite=Strict${isSecure(ctx) ? '; Secure' : ''}${age}`
 }
 
-/** The browser forgets it when it closes. */
+/** Set the cookie, which the browser forgets when it closes. */
 export const setToken = ({ ctx, replyHeaders }: Exchange, token: string): void =>
   replyHeaders.append('Set-Cookie', cookie(ctx, token))
 
@@ -42,7 +42,7 @@ export async function deskOf(call: PageCall): Promise<Desk | null> {
   return who && token !== null ? { call, who, token } : null
 }
 
-/** The token of the forms in pages of this session. */
+/** The form token for the pages of this session. */
 const formTokenOf = (token: string): string => createHmac('sha256', token).update('console form').digest('base64url')
 
 /** What every form of the console contains. */
@@ -59,7 +59,7 @@ export async function readConsoleForm({ call, token }: Desk): Promise<URLSearchP
   return form
 }
 
-/** Ask an endpoint in the name of the operator. `reason` is for the audit log. */
+/** Send a request to an endpoint on behalf of the operator. `reason` is for the audit log. */
 export const ask = ({ call, token }: Desk, path: string, json?: object, reason?: string): Promise<InsideAnswer> =>
   askInside(call, {
     path,

@@ -1,4 +1,4 @@
-/** A burst of sign-ups: the accounts that were made within a time, and what undoes them together. */
+/** A burst of sign-ups: the accounts made in a period, and the form that undoes them together. */
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { factsPhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
@@ -20,7 +20,7 @@ import { peopleTexts as texts } from './people-texts.ts'
 import { ask, type Desk } from './console-session.ts'
 
 const ROWS = 50
-/** The busiest hours are shown. */
+/** How many of the busiest hours are shown. */
 const HOURS = 12
 
 interface SignUps {

@@ -1,6 +1,6 @@
 /**
- * SQL of what the data browser shows: collections, records, blobs and commits of one account. Every statement reads at
- * most a page, however large the repository is.
+ * SQL for the data browser: collections, records, blobs and commits of one account. Every statement reads at most a
+ * page, however large the repository is.
  */
 import { sql, type Reader, type Sql } from '../../../platform/database/database.ts'
 import { spaceBlobs } from '../../data/blobs/blobs.ts'
@@ -15,14 +15,14 @@ const repoOf = (did: Did): Sql => sql`(SELECT id FROM repo WHERE did = ${did})`
 
 export interface CountedCollection {
   collection: string
-  /** At most one more than were to be counted. */
+  /** At most one more than `maxCounted`. */
   records: number
 }
 
 /**
- * A page of the collections that have records, in order of their paths, after `after`; null starts at the first. One
- * index step finds a collection, from its first path to the first path after it, and at most `maxCounted` + 1 records
- * of each are counted.
+ * Returns a page of the collections that have records, in order of their paths, after `after`; null starts at the
+ * first. Each collection takes one index step, from its first path to the first path after it. Counts at most
+ * `maxCounted` + 1 records of each.
  */
 export async function listCountedCollections(
   reader: Reader,
@@ -52,7 +52,7 @@ export interface BrowsedRecord {
   indexedAt: Millis
   takedownRef: string | null
   bytes: number
-  /** Null if it is larger than was asked for. */
+  /** Null if the value is larger than requested. */
   value: Uint8Array | null
 }
 
@@ -82,8 +82,10 @@ export interface BrowsedBlob {
   takedownRef: string | null
 }
 
-/** A page of the blobs that an account owns, ascending by CID, after `after`. */
-/** Leaves out those to which only records in spaces refer, unless they are taken down or in quarantine. */
+/**
+ * Returns a page of the blobs that an account owns, ascending by CID, after `after`. Leaves out blobs to which only
+ * records in spaces refer, unless they are taken down or in quarantine.
+ */
 export const listBrowsedBlobs = (reader: Reader, did: Did, after: string, limit: number): Promise<BrowsedBlob[]> =>
   reader.all(sql`
     SELECT cid, mime_type AS "mimeType", size, uploaded_at AS "uploadedAt", takedown_ref AS "takedownRef"
@@ -98,8 +100,8 @@ export async function recordsWithBlob(reader: Reader, did: Did, cid: string, lim
 }
 
 /**
- * CIDs of some blobs to which a record refers, whether or not they are here. For `=`, SQLite would read all references
- * of the account instead of using the index on records.
+ * Returns CIDs of some blobs to which a record refers, whether or not they are here. Uses BETWEEN because with `=`,
+ * SQLite would read all references of the account instead of using the index on records.
  */
 export async function blobsOfRecord(reader: Reader, did: Did, path: string, limit: number): Promise<string[]> {
   const rows = await reader.all<{ cid: string }>(sql`
@@ -107,12 +109,12 @@ export async function blobsOfRecord(reader: Reader, did: Did, path: string, limi
   return rows.map(({ cid }) => cid)
 }
 
-/** Records by their revision: those that the index on revisions has, and those that it has left out. */
+/** Records by revision: those in the index on revisions, and those that it leaves out. */
 const byRevision = (did: Did, select: Sql, condition: Sql): Sql => sql`
   SELECT ${select} FROM record WHERE repo_id = ${repoOf(did)} AND unlisted IS NULL AND ${condition}
   UNION ALL SELECT ${select} FROM record WHERE repo_id = ${repoOf(did)} AND unlisted IS NOT NULL AND ${condition}`
 
-/** A page of the revisions of the commits that wrote records which are still here, newest first, before `after`. */
+/** Returns a page of the revisions whose commits wrote records that still exist, newest first, before `after`. */
 export async function listRevisions(reader: Reader, did: Did, after: string | null, limit: number): Promise<Tid[]> {
   const newest = (condition: Sql) =>
     sql`(SELECT max(rev) FROM (${byRevision(did, sql`max(rev) AS rev`, condition)}) AS newest)`
@@ -127,8 +129,8 @@ export async function listRevisions(reader: Reader, did: Did, after: string | nu
 }
 
 /**
- * Paths of some records that a commit wrote and that are still as it wrote them, in no order: an import wrote them all.
- * For `=`, SQLite would look for them among all records of the repository.
+ * Returns paths of some records that are still as a commit wrote them. In no order, because an import may have written
+ * all records. Uses BETWEEN because with `=`, SQLite would search all records of the repository.
  */
 export async function pathsOfRevision(reader: Reader, did: Did, rev: Tid, limit: number): Promise<string[]> {
   const rows = await reader.all<{ path: string }>(

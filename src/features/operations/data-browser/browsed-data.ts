@@ -17,13 +17,13 @@ import {
   recordsWithBlob,
 } from './browsed-data-store.ts'
 
-/** Rows of a page. */
+/** Rows on a page. */
 export const ROWS = 20
-/** Up to here, the records of a collection or a commit are counted. */
+/** The records of a collection or a commit are counted up to this number. */
 const MAX_COUNTED = 1000
 /** Larger records are not described in lists. */
 const MAX_LISTED_BYTES = 16 * 1024
-/** Records that are named for a blob or a commit, and blobs for a record. */
+/** How many records are named for a blob or a commit, and how many blobs for a record. */
 const NAMED = 5
 
 type Json = Record<string, unknown>
@@ -90,7 +90,7 @@ export interface RecordsView {
   cursor?: string
 }
 
-/** A page of a collection, the highest record keys first. Throws `InvalidRequest` if it is no NSID. */
+/** A page of a collection, the highest record keys first. Throws `InvalidRequest` if `name` is not an NSID. */
 export async function recordsView(reader: Reader, did: Did, name: string, after: string | null): Promise<RecordsView> {
   const collection = parseNsid(name)
   if (collection === null) throw invalidRequest('collection: not an NSID')
@@ -184,8 +184,8 @@ export interface CommitsView {
 }
 
 /**
- * A page of the commits that wrote records which are still here, newest first. A repository keeps no commit but the
- * newest; the others are known by what they wrote. Throws `InvalidRequest` if the cursor is no revision.
+ * A page of the commits that wrote records which still exist, newest first. A repository keeps only its newest commit;
+ * the others are known by what they wrote. Throws `InvalidRequest` if the cursor is not a revision.
  */
 export async function commitsView(reader: Reader, did: Did, after: string | null): Promise<CommitsView> {
   if (after !== null && parseTid(after) === null) throw invalidRequest('Malformed cursor')

@@ -37,7 +37,7 @@ async function show(call: PageCall): Promise<Response> {
   })
 }
 
-/** Throws `Forbidden` if a page of another site asks. */
+/** Throws `Forbidden` if a page of another site sends the request. */
 function refuseOtherSites({ request }: PageCall): void {
   const site = request.headers.get('sec-fetch-site')
   if (site !== null && site !== 'same-origin' && site !== 'none')

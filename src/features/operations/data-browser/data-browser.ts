@@ -34,7 +34,7 @@ const part = <View extends object>(
 
 const cursorIn = (params: URLSearchParams): string | null => params.get('cursor') || null
 
-/** By the parameter `part`. */
+/** The parts, by the value of the parameter `part`. */
 const parts: Readonly<Record<string, Part>> = {
   collections: part((reader, did, params) => collectionsView(reader, did, cursorIn(params)), collectionsPart),
   records: part(
@@ -56,11 +56,11 @@ function partIn(params: URLSearchParams): Part {
 export const readData = ({ db }: Context, did: Did, params: URLSearchParams): Promise<object> =>
   partIn(params).read(db, did, params)
 
-/** The same as HTML. */
+/** Returns a part of an account's data as HTML. */
 export const shownData = (view: object, params: URLSearchParams, around: Surroundings): Html =>
   html`${partIn(params).show(around, view)}`
 
-/** Read an account's data for an operator, which the audit log tells. Throws as `readData` and `recordAudit` do. */
+/** Read an account's data for an operator, with an audit entry. Throws as `readData` and `recordAudit` do. */
 export async function readDataAs(
   exchange: Exchange,
   operator: Operator,
@@ -90,7 +90,7 @@ export async function openBlob(exchange: Exchange, did: Did, cid: string): Promi
   return shownBlob(exchange, await downloadBlob(exchange, { did, admin: false }, did, cid), cid)
 }
 
-/** A cache asks again each time, since a blob may be taken down. */
+/** A cache must ask again each time, because a blob may be taken down. */
 function shownBlob({ replyHeaders }: Exchange, response: Response, cid: string): Response {
   replyHeaders.set('Cache-Control', 'private, no-cache')
   response.headers.set('Cross-Origin-Resource-Policy', 'same-origin')
@@ -100,8 +100,8 @@ function shownBlob({ replyHeaders }: Exchange, response: Response, cid: string):
 }
 
 /**
- * The same for an operator, also for blobs that are taken down or in quarantine, with an audit entry. Throws what
- * `downloadBlob` and `recordAudit` throw.
+ * As `openBlob`, for an operator, with an audit entry. Also opens blobs that are taken down or in quarantine. Throws as
+ * `downloadBlob` and `recordAudit` do.
  */
 export async function openBlobAs(exchange: Exchange, operator: Operator, did: Did, cid: string): Promise<Response> {
   await audit(exchange, operator, did, { blob: cid })

@@ -13,7 +13,7 @@ export interface Surroundings {
   link(parameters: Readonly<Record<string, string>>): string
   /** The address of the bytes of a blob. */
   blobUrl(cid: string): string
-  /** Operators also open what is taken down. Lists show them no images, because the audit log has each. */
+  /** Operators can also open what is taken down. Lists show them no images, because the audit log records each one. */
   isOperator: boolean
   /** The page from which the data is reached. */
   home: string
@@ -21,7 +21,7 @@ export interface Surroundings {
   account: string
 }
 
-/** Media types that browsers show beside a page. An SVG may hold scripts. */
+/** Media types that browsers show in a page. An SVG may contain scripts. */
 const shownTypes: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
 export const isShownType = (mimeType: string): boolean => shownTypes.has(mimeType)
 
@@ -61,7 +61,7 @@ const kindWords = (collection: string): Html => {
   return words === collection ? html`${words}` : html`<span class="sentence">${words}</span>`
 }
 
-/** Nothing if the collection has no everyday name. */
+/** Null if the collection has no everyday name. */
 const nsidLine = (collection: string): Html | null =>
   collectionWords(collection) === collection ? null : html`<small><code>${collection}</code></small>`
 
@@ -132,7 +132,7 @@ ${listOf(
     toData(around),
   )
 
-/** The beginning of a text, which takes at most this many bytes once it is escaped. */
+/** Returns the beginning of a text that takes at most this many bytes once it is escaped. */
 function escapedWithin(text: string, maxBytes: number): string {
   const bytesOf = (part: string) => Buffer.byteLength(Bun.escapeHTML(part))
   let part = text.slice(0, maxBytes)

@@ -1,6 +1,7 @@
 /**
- * The beginning of what `JSON.stringify(value, null, 2)` makes: all of it, or more than `maxChars` characters. Whole, a
- * record that is nested 128 levels deep would take a hundred times the memory that it takes as it is stored.
+ * Returns the beginning of `JSON.stringify(value, null, 2)`: the whole text, or a little more than `maxChars`
+ * characters of it. The whole text of a record that is nested 128 levels deep would take a hundred times the memory of
+ * the stored record.
  */
 export function beginningOfJson(value: unknown, maxChars: number): string {
   let text = ''

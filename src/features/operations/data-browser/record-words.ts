@@ -1,10 +1,10 @@
-/** What a record is, in words. Its values are what others have written. */
+/** Describes a record in words. Other people wrote its values. */
 import { plainName, type Wording } from '../../../http/html.ts'
 import { dataTexts as texts } from './data-texts.ts'
 
 export interface RecordWords {
   what: Wording
-  /** What it says, or its name; null if it has none. */
+  /** The text or name of the record; null if it has none. */
   text: string | null
 }
 
@@ -20,7 +20,7 @@ const textIn = (value: Value, ...names: readonly string[]): string | null => {
   return null
 }
 
-/** A DID, or the URI of a strong reference. */
+/** Returns a DID, or the URI of a strong reference. */
 function subjectOf(value: Value, name = 'subject'): string {
   const subject = value[name]
   const found = typeof subject === 'object' && subject !== null ? (subject as Value)['uri'] : subject
@@ -54,7 +54,7 @@ const kinds: Readonly<Record<string, (value: Value) => RecordWords>> = {
   'app.bsky.actor.profile': named(texts.profile, 'displayName', 'description'),
 }
 
-/** Members in which records of other kinds say what they are about. */
+/** Members in which records of other kinds usually say what they are about. */
 const usualNames = ['title', 'name', 'displayName', 'text', 'description', 'subject', 'url'] as const
 
 /** `value` is null if the record is too large to be shown in a list. */

@@ -1,5 +1,5 @@
 /**
- * Checks the clock against those of other services. A wrong one makes other checks fail for reasons that they do not
+ * Checks the clock against those of other services. A wrong clock makes other checks fail for reasons that they do not
  * name.
  */
 import {
@@ -34,7 +34,7 @@ async function checkClock(patient: Patient): Promise<Finding> {
 }
 
 /**
- * A service that did not tell the time. `untimely`: how its certificate is invalid now, or null if that is not the
+ * A service that did not tell the time. `untimely`: why its certificate is not valid now; null if that is not the
  * reason.
  */
 interface TimeFailure {
@@ -66,8 +66,8 @@ async function timeOf(
 }
 
 /**
- * With a clock that is days off, no certificate is valid, so the time is asked without checking whose it is. It decides
- * nothing.
+ * If the clock is days off, no certificate is valid, so ask for the time without authenticating the service. The answer
+ * decides nothing.
  */
 async function untrustedClock(now: number, failures: readonly TimeFailure[]): Promise<Finding> {
   const [first] = failures

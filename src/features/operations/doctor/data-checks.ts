@@ -231,13 +231,13 @@ interface Findings {
   completedAt: number | null
 }
 
-/** The first of the faults stands for all. */
+/** Counts the damaged repositories, and names the oldest fault as an example. */
 const FINDINGS = `
   SELECT (SELECT count(DISTINCT did) FROM integrity_finding) AS count, first.did AS did, first.fault AS fault,
     (SELECT completed_at FROM integrity_round) AS "completedAt"
   FROM (SELECT 1 AS one) AS always LEFT JOIN (SELECT did, fault FROM integrity_finding ORDER BY found_at, did, fault LIMIT 1) AS first ON 1 = 1`
 
-/** What the check has found that a running server makes; whether it is running, other checks say. */
+/** Reports what the running check of the server has found. Other checks tell whether that server runs. */
 async function checkRepositories({ config }: Patient): Promise<Finding> {
   const path = isPostgresUrl(config.databaseUrl) ? null : sqlitePath(config.databaseUrl)
   if (path !== null && !isDatabaseThere(path)) return ok('there are no repositories yet')
@@ -270,7 +270,7 @@ async function checkRepositories({ config }: Patient): Promise<Finding> {
 
 const silent = createLog({ format: 'text', level: 'error', now: Date.now, write: () => {} })
 
-/** Try what uploads need, as the start of the server does. */
+/** Try what uploads need, as the server does when it starts. */
 async function checkBlobs({ config }: Patient): Promise<Finding> {
   const bucket = openBlobBucket(config, { clock: systemClock, log: silent })
   if (bucket === null) return ok('blobs are in the data directory')
@@ -338,7 +338,8 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   // Do not create the folder: only a backup creates it.
   if (!hasBegun(destination)) return none
   const archive = openArchive(destination, config)
-  // Ignore snapshots from the future, named while the clock was wrong: they would count as the newest for years.
+  // Ignore snapshots dated in the future, which got their names while the clock was wrong: they would count as the
+  // newest for years.
   const latest = snapshotName(new Date(now()))
   const { own: newest } = await newestSnapshots(archive, config, latest)
   if (newest === undefined) return none
@@ -364,7 +365,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
 }
 
 /**
- * Backups need no passphrase once there is one, so a wrong one goes unnoticed until a restore. Its key takes a second
+ * Try the passphrase, so that a wrong one is found before the next backup or a restore needs it. Its key takes a second
  * and 256 MiB to derive.
  */
 async function checkPassphrase({ config, now }: Patient): Promise<Finding> {
@@ -406,7 +407,7 @@ async function passphraseFault(
   }
 }
 
-/** A restore is rehearsed by an operator, or by a timer of theirs; the result is kept beside the backups. */
+/** An operator, or a timer of theirs, rehearses restores. The result is kept beside the backups. */
 async function checkRehearsal({ config }: Patient): Promise<Finding> {
   const { destination } = config.backup
   if (destination === null) return ok('there are no backups of which to rehearse a restore')

@@ -30,7 +30,7 @@ export interface Examined {
   finding: Finding
 }
 
-/** Run all checks but those left out, in order. Skips one if the check that it needs found a fault or was skipped. */
+/** Run all checks but those left out, in order. Skips a check if the one that it needs found a fault or was skipped. */
 export async function* examineAll(
   patient: Patient,
   leftOut: ReadonlySet<string> = new Set(),
@@ -46,7 +46,7 @@ export async function* examineAll(
   }
 }
 
-/** Whether a later finding of a check is news: another state, or another text apart from its figures. */
+/** Whether a later finding of a check is news: its state differs, or its text in more than figures. */
 export const changed = (before: Finding, after: Finding): boolean =>
   before.state !== after.state || withoutFigures(before.text) !== withoutFigures(after.text)
 

@@ -35,7 +35,7 @@ export const wordsOf = (error: unknown) => (error instanceof Error ? error.messa
 /** Timeout of a request or connection that a check makes. */
 export const TIMEOUT_MILLIS = 8000
 
-/** Fetch a URL. `json` is undefined if the body is not JSON. Returns why there is no response if there is none. */
+/** Fetch a URL. `json` is undefined if the body is not JSON. Returns the reason if there is no response. */
 export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
   const answer = await askJson(upstream, url)
   return answer.ok ? answer : answer.detail

@@ -12,7 +12,7 @@ import { fault, ok, warning, type Check, type Finding, type Patient } from './fi
 
 export const logArchiveCheck: Check = { name: 'log-archive', needs: 'database', run: checkLogArchive }
 
-/** Values of `synchronous_commit` with which COMMIT waits for no standby. */
+/** Values of `synchronous_commit` with which a COMMIT waits for no standby. */
 const waitsForNone: ReadonlySet<string | undefined> = new Set(['off', 'local'])
 
 async function checkLogArchive({ config }: Patient): Promise<Finding> {
@@ -68,7 +68,7 @@ async function readable<T>(read: () => Promise<T>): Promise<T | typeof denied> {
 
 const needed = ['archive_mode', 'archive_command', 'synchronous_standby_names', 'synchronous_commit'] as const
 
-/** Returns null if the role may not read them. PostgreSQL leaves out settings that are for others. */
+/** Returns null if the role may not read the settings: PostgreSQL omits settings that only other roles may read. */
 async function settingsOf(db: Database): Promise<Partial<Record<string, string>> | null> {
   const rows = await readable(() =>
     db.all<{ name: string; setting: string }>(sql`
@@ -89,7 +89,7 @@ function standbyWords({
     : `commits wait for ${names}`
 }
 
-/** The file of the log that the archive refused last, unless it has taken one since. */
+/** Returns the WAL file that the archive has refused, unless it has taken one since. */
 async function failedFile(db: Database): Promise<string | null> {
   const row = await db.get<{ file: string }>(sql`
     SELECT last_failed_wal AS file FROM pg_stat_archiver

@@ -87,7 +87,7 @@ async function checkTls({ config, now }: Patient): Promise<Finding> {
   return isNearEnd(term, now()) ? warning(text, 'find out why the certificate is not being renewed') : ok(text)
 }
 
-/** From when to when a certificate is valid. */
+/** The term of validity of a certificate. */
 export interface CertificateTerm {
   notBefore: Millis
   notAfter: Millis
@@ -101,8 +101,8 @@ export function termWords(hostname: string, { notAfter }: CertificateTerm, now: 
 }
 
 /**
- * Returns when the certificate at the public address is valid. Null if there is no answer in time, an error if the
- * connection fails; with `mayBeInvalid`, not because of the certificate.
+ * Returns the term of the certificate at the public address; null if there is no answer in time, an error if the
+ * connection fails. With `mayBeInvalid`, an invalid certificate does not make the connection fail.
  */
 export async function certificateTerm(
   { publicUrl }: Pick<Config, 'publicUrl'>,

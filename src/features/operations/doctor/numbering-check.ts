@@ -1,4 +1,4 @@
-/** Checks that a server numbers the events of a PostgreSQL database: without numbers, subscribers do not see them. */
+/** Checks that a server numbers the events of a PostgreSQL database: subscribers see no event without a number. */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { openDatabase } from '../../../platform/database/open-database.ts'
 import { sql, type Database } from '../../../platform/database/database.ts'
@@ -6,7 +6,7 @@ import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { EVENT_NUMBERS, unnumberedEvents } from '../../data/firehose/firehose.ts'
 import { fault, ok, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
 
-/** Another server takes over within seconds. Events that wait for longer than this wait for a person. */
+/** Another server takes over within seconds. If events wait for longer than this, a person has to act. */
 const LATE_MILLIS = MINUTE_MILLIS
 
 export const numberingCheck: Check = { name: 'event-numbers', needs: 'database', run: checkNumbering }

@@ -1,6 +1,6 @@
 /**
- * What the doctor finds while the server runs. A request never waits for it: it gets the findings of the last
- * examination, and starts another one in the background if they are old. Nothing is examined unless an operator looks.
+ * The doctor's findings while the server runs. A request never waits for an examination: it gets the findings of the
+ * last one, and starts another one in the background if they are old. Nothing is examined unless an operator looks.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
@@ -12,12 +12,12 @@ import type { Examined } from './doctor.ts'
 /** Older findings are renewed when an operator looks. */
 const OLD_MILLIS = 10 * MINUTE_MILLIS
 
-/** Checks that would hold up requests, or send a large body through the proxy. `holdfast doctor` makes them. */
+/** Checks that would delay requests, or send a large body through the proxy. Only `holdfast doctor` makes them. */
 const leftOut: ReadonlySet<string> = new Set(['database', 'passphrase', 'continuous', 'body-size'])
 
 interface Examination {
   examinedAt: Millis | null
-  /** When the last one began, on the monotonic clock. */
+  /** When the last examination began, by the monotonic clock. */
   beganAt: number
   isRunning: boolean
   findings: readonly Examined[]
@@ -50,7 +50,7 @@ function renew(ctx: Context): Examination {
   return last
 }
 
-/** What this node of a cluster finds. `examinedAt` is null until the first examination has ended. */
+/** The findings of this node. `examinedAt` is null until the first examination has ended. */
 export const examinationRoute = route('GET', '/v1/admin/doctor', {
   auth: operator('observe'),
   async handler({ ctx }) {

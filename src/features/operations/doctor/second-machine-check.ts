@@ -4,7 +4,7 @@ import { fault, ok, warning, type Check, type Finding, type Patient } from './fi
 
 export const secondMachineCheck: Check = { name: 'second-machine', run: checkLease }
 
-/** A lease that is older than this many times its length is not being renewed. */
+/** A lease that is older than this many times its duration is not being renewed. */
 const MAX_TIMES = 2
 
 async function checkLease({ config, now }: Patient): Promise<Finding> {

@@ -19,7 +19,7 @@ import {
 
 /** Length of a stall of the event loop at which to warn. */
 const stallWarningSecs = { computing: 1, waiting: 5 }
-/** Age of a waiting step at which to warn: a restart of the remote service cannot explain a longer delay. */
+/** Age of a pending step at which to warn: a restart of the remote service cannot explain a longer delay. */
 const STEP_WARNING_MINUTES = 60
 
 export const serviceChecks: readonly Check[] = [
@@ -98,7 +98,7 @@ interface StepKindView {
   lastError: string | null
 }
 
-/** Ask the running server as the operator. Returns why that is not possible if it is not. */
+/** Ask the running server as the operator. Returns the reason if that is not possible. */
 async function askAsOperator<T>({ config, upstream }: Patient, path: string): Promise<T | string> {
   if (config.adminToken === null) return 'needs the admin token'
   const response = await upstream.fetch(ownUrl(config) + path, {
@@ -112,7 +112,7 @@ async function askAsOperator<T>({ config, upstream }: Patient, path: string): Pr
     : `the running server returns ${response.status}`
 }
 
-/** Check what the running server knows of its certificates. */
+/** Check what the running server says about its certificates. */
 async function checkCertificates(patient: Patient): Promise<Finding> {
   const { tls } = patient.config
   if (tls.mode === 'off') return ok('tls.mode is off: a reverse proxy has them')
@@ -157,7 +157,7 @@ interface SweepsView {
   sweepsUnderWay?: { name: string; since: string; isStuck: boolean }[]
 }
 
-/** Whether a pass of a sweep takes so long in the running server that it may never end. */
+/** Check for a pass of a sweep that takes so long in the running server that it may never end. */
 async function checkSweeps(patient: Patient): Promise<Finding> {
   const answer = await askAsOperator<SweepsView>(patient, '/v1/admin/health')
   if (typeof answer === 'string') return skipped(answer)
@@ -175,7 +175,7 @@ interface LoopView {
   longestStall: { seconds: number; cause: 'computing' | 'waiting'; route: string | null; at: string } | null
 }
 
-/** What held up the event loop, and what helps against it. */
+/** What helps against a stall of the event loop, by what held it up. */
 const stallRemedies = {
   computing: 'update the server; if it is the newest, report this with the lines "event loop stalled" of its log',
   waiting: 'check for slow disks, swapping, and other programs that use the processors',
@@ -201,7 +201,7 @@ interface PushesView {
   queue: { depth: number }
 }
 
-/** Ask the running server how it gets along with the push relay. */
+/** Ask the running server about its push relay. */
 async function checkPushes(patient: Patient): Promise<Finding> {
   if (patient.config.notifications.relay === null) return ok('no push relay is configured')
   const answer = await askAsOperator<{ notifications: PushesView | null }>(patient, '/v1/admin/health')
@@ -223,7 +223,7 @@ async function checkPushes(patient: Patient): Promise<Finding> {
   )
 }
 
-/** Whether the endpoint is open. It cannot be checked from here whether it is reachable from outside. */
+/** Whether the endpoint is open. Whether others can reach it from outside cannot be checked from here. */
 async function checkQuic(patient: Patient): Promise<Finding> {
   const { iroh, signingKeyMasterKey } = patient.config
   if (!iroh.enabled) return ok('iroh.enabled is false')

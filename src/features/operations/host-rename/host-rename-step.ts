@@ -1,7 +1,7 @@
 /**
  * Goes through the accounts after the server was renamed, some in each try, and adds itself again until all of them are
- * settled. What was done for an account is a row, so a try that is cut off continues where it was. An account that
- * fails holds up no other: it is tried again once all have had their turn.
+ * settled. The outcome for each account is a row, so a try that is cut off continues where it was. An account that
+ * fails holds up no other: it is tried again after all the others.
  */
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
@@ -29,19 +29,19 @@ import {
 } from './host-rename-store.ts'
 import { renameIdentity } from './renamed-identity.ts'
 
-/** Accounts of one try, and the wait before the next: the directory serves others too. */
+/** Accounts in one try, and the wait before the next try: the directory serves others too. */
 const PAGE_ACCOUNTS = 20
 const PAUSE_SECS = 2
 /**
- * No account is begun later than this in a try, which ends in time even if the directory is slow: of two tries at the
- * same time, each would have the directory refuse what the other sends.
+ * A try begins no account later than this, so that it ends in time even if the directory is slow. If two tries
+ * overlapped, the operations of each would make the directory refuse those of the other.
  */
 const MAX_ROUND_MILLIS = MINUTE_MILLIS
-/** More than that, and what one account takes whose every request takes its longest. */
+/** Longer than `MAX_ROUND_MILLIS`, plus the longest time that the requests for one account can take. */
 const MAX_TRY_MILLIS = 4 * MINUTE_MILLIS
 /** The wait before accounts that have failed are tried again. */
 const RETRY_SECS = 300
-/** Accounts in a row for which the directory is away before a try ends, and the wait before the next account. */
+/** A try ends after this many accounts in a row for which the directory is unreachable; then comes this wait. */
 const MAX_DIRECTORY_FAILURES = 3
 const OUTAGE_SECS = 60
 /** How long the former handle of an account stays reserved for it. */
@@ -53,7 +53,7 @@ export const RENAME_KEY = 'accounts'
 interface Progress {
   /** The last account that was tried; null before the first. */
   after: DidPlace | null
-  /** All accounts have had their turn, and those are tried that are not settled. */
+  /** Whether all accounts have been tried, and now those are tried again that are not settled. */
   isAgain?: boolean
 }
 
@@ -90,7 +90,7 @@ export const hostRenameStep: StepKind<Progress> = {
   },
 }
 
-/** Continue from somewhere, or begin with the first account. Replaces a step that waits already. */
+/** Continue from an account, or begin with the first one. Replaces a step that is pending. */
 export const addRenameStep = (
   ctx: Context,
   tx: Tx,
@@ -99,14 +99,14 @@ export const addRenameStep = (
 ): Promise<void> => ctx.steps.add(tx, hostRenameStep, { key: RENAME_KEY, payload: progress, waitSecs })
 
 interface Stop {
-  /** The last account that had its turn. */
+  /** The last account that was tried. */
   did: Did
   waitSecs: number
 }
 
 /**
- * Returns where the try has ended early, because the directory is away or takes long; null if all had their turn. The
- * next try continues behind it: the directory may have failed for these accounts only.
+ * Returns where the try ended early, because the directory is unreachable or slow; null if all accounts were tried. The
+ * next try continues after that account: the directory may have failed for these accounts only.
  */
 async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[]): Promise<Stop | null> {
   const endsAt = ctx.clock.monotonic() + MAX_ROUND_MILLIS
@@ -127,7 +127,7 @@ async function renameAll(ctx: Context, rename: HostRename, dids: readonly Did[])
   return null
 }
 
-/** Whether the directory has failed, and has not refused what it was asked. */
+/** Whether the directory failed, rather than refusing the request. */
 const isOutage = (error: unknown): boolean =>
   error instanceof PlcDirectoryError && ['unknown', 'postponed'].includes(verdictOf(error))
 
@@ -175,7 +175,7 @@ async function handleFaultOf(ctx: Context, did: Did, handle: Handle): Promise<st
   }
 }
 
-/** People and apps know the account by its former handle, and it would lead them to any other account that took it. */
+/** People and apps know the account by its former handle, so no other account may take it. */
 const keepFormerHandle = ({ db, clock }: Context, did: Did): Promise<void> =>
   db.transaction(async (tx) => {
     const account = await accountOf(tx, did)

@@ -24,9 +24,9 @@ export interface HostRename {
 export interface RenamedAccount {
   did: Did
   state: RenameState
-  /** Why, for people; null if there is nothing to say. */
+  /** The reason, for people; null if there is nothing to say. */
   detail: string | null
-  /** Why the account has kept its handle; null if it has not, or was to. */
+  /** Why the account has kept its handle; null if it was renamed, or was to keep it. */
   handleFault: string | null
 }
 
@@ -48,8 +48,8 @@ export const finishRename = (tx: Tx, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE host_rename SET finished_at = ${now}`)
 
 /**
- * Forget outcomes, so that the accounts are looked at again: of all, or of those that are not updated. That something
- * was sent without an answer stays noted: it may still arrive, also if the server has yet another name by now.
+ * Forget the outcomes of all accounts, or of those that are not updated, so that they are examined again. What was sent
+ * without an answer stays noted: it may still arrive, even if the server has yet another name by then.
  */
 export async function forgetOutcomes(tx: Tx, which: 'all' | 'open'): Promise<void> {
   await tx.run(sql`
@@ -60,7 +60,7 @@ export async function forgetOutcomes(tx: Tx, which: 'all' | 'open'): Promise<voi
     WHERE sent_at IS NULL AND (${which === 'all' ? 1 : 0} = 1 OR state <> 'updated' OR handle_fault IS NOT NULL)`)
 }
 
-/** Returns when an operation was sent whose outcome is not known; null if there is none. */
+/** Returns when an operation was sent whose outcome is unknown; null if there is none. */
 export const unansweredSince = async (reader: Reader, did: Did): Promise<Millis | null> =>
   (
     await reader.get<{ sentAt: Millis | null }>(
@@ -71,7 +71,7 @@ export const unansweredSince = async (reader: Reader, did: Did): Promise<Millis 
 export const forgetOutcomeOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM host_rename_account WHERE did = ${did}`)
 
-/** Note that an operation is about to be sent. Returns when one was sent before without an answer, or null. */
+/** Note that an operation is about to be sent. Returns when an earlier one was sent without an answer, or null. */
 export async function noteSending(tx: Tx, did: Did, now: Millis): Promise<Millis | null> {
   const before = await unansweredSince(tx, did)
   await tx.run(sql`
@@ -92,7 +92,7 @@ export async function settleAccount(
       handle_fault = excluded.handle_fault, sent_at = NULL, settled_at = excluded.settled_at`)
 }
 
-/** Note why a try has failed. What was sent without an answer stays noted. Does nothing for a deleted account. */
+/** Note why a try has failed. An unanswered operation stays noted. Does nothing for a deleted account. */
 export const noteFailure = (tx: Tx, did: Did, detail: string): Promise<number> =>
   tx.run(sql`
     INSERT INTO host_rename_account (did, state, detail) SELECT did, 'failed', ${detail} FROM account WHERE did = ${did}

@@ -1,8 +1,8 @@
 /**
- * Renames the server, after its configuration has the new name in `public_url` and the former one in `former_urls`:
- * each identity is changed whose keys are here, and all other holders are told what to sign.
+ * Renames the server, once its configuration has the new name in `public_url` and the former one in `former_urls`.
+ * Changes each identity whose keys are here, and tells all other holders what to sign.
  *
- * To go back, the configuration gets the former name back, and the same is done the other way round.
+ * To go back, give the configuration the former name again, and rename in the other direction.
  */
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -26,7 +26,7 @@ import { addRenameStep, hostRenameStep, RENAME_KEY } from './host-rename-step.ts
 const DESCRIPTION_PATH = '/xrpc/com.atproto.server.describeServer'
 const MAX_CONFLICTS = 100
 
-/** What renaming the server to the host of `url` means. Changes nothing. */
+/** Returns what renaming the server to the host of `url` would do. Changes nothing. */
 export async function renamePlan(ctx: Context, url: string) {
   const { config, db } = ctx
   const { hostname } = new URL(url)
@@ -48,7 +48,7 @@ export async function renamePlan(ctx: Context, url: string) {
   }
 }
 
-/** Whether requests to a URL reach this server; otherwise what they reach. */
+/** Returns whether requests to a URL reach this server; if not, what they reach. */
 async function reaches(ctx: Context, url: string): Promise<{ ok: boolean; detail: string }> {
   const answer = await fetchDocument({ outbound: ctx.upstream, log: ctx.log }, url + DESCRIPTION_PATH)
   if (!answer.ok) return { ok: false, detail: answer.reason }
@@ -59,9 +59,9 @@ async function reaches(ctx: Context, url: string): Promise<{ ok: boolean; detail
 }
 
 /**
- * Begin to rename, or continue now: a step may wait, or an operator may have dropped it. Accounts that are settled stay
- * as they are, unless something was left to do for them. Throws `InvalidRequest` if the configuration does not have the
- * name.
+ * Begin to rename, or continue now, because a step may be waiting, or an operator may have dropped it. Leaves settled
+ * accounts alone, unless something is left to do for them. Throws `InvalidRequest` if the configuration does not have
+ * the name.
  */
 export async function beginRename(
   ctx: Context,
@@ -89,7 +89,7 @@ export async function beginRename(
   })
 }
 
-/** How far the renaming is that was begun last; null if there was none. */
+/** Returns the progress of the last renaming; null if there was none. */
 export async function renameStatus({ db }: Pick<Context, 'db'>) {
   const rename = await findRename(db)
   if (rename === null) return null

@@ -1,4 +1,4 @@
-/** Has an identity name the present address of this server in place of a former one. */
+/** Makes an identity name the present address of this server in place of a former one. */
 import type { Context } from '../../../platform/context.ts'
 import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
@@ -34,7 +34,7 @@ async function renamePlc(ctx: Context, did: Did): Promise<IdentityOutcome> {
   const state = last && stateOf(last)
   if (!last || !state) return outcome('refused', 'the identity has ended')
   const found = placeOf(ctx, state.services[PDS_SERVICE_NAME]?.endpoint)
-  // What was sent before the server got its former name back would change what the identity names now.
+  // An operation that was sent before the server got its former name back would change what the identity names now.
   if (found?.state === 'updated') requireNoDoubt(await unansweredSince(ctx.db, did), ctx.clock.now())
   if (found !== null) return found
   const key = await identitySigner(ctx, did, state.rotationKeys)
@@ -58,8 +58,8 @@ async function submit(ctx: Context, did: Did, operation: LogOperation): Promise<
 }
 
 /**
- * Call it before a refusal counts. Throws if the directory has another last operation than the one before this: the
- * identity was changed since that was read, by its holder or by another node, and the next try begins with the change.
+ * Call it before a refusal counts. Throws if the directory's last operation is not the one that ours follows: since we
+ * read it, the holder or another node has changed the identity. The next try starts from that change.
  */
 async function requireLast({ plc }: Context, did: Did, { prev }: LogOperation): Promise<void> {
   const last = await plc.lastOperation(did)
@@ -67,13 +67,13 @@ async function requireLast({ plc }: Context, did: Did, { prev }: LogOperation): 
     throw new Error('the identity was changed while the operation was on its way')
 }
 
-/** What is to be done for an endpoint: null if it is a former address of this server. */
+/** Returns the outcome for an endpoint, or null if it is a former address of this server, which has to be replaced. */
 function placeOf({ config }: Context, endpoint: string | null | undefined): IdentityOutcome | null {
   if (endpoint?.replace(/\/$/, '') === config.publicUrl) return outcome('updated')
   return isOwnUrl(config, endpoint) ? null : outcome('elsewhere')
 }
 
-/** A document that this server serves is changed here; every other one by who publishes it. */
+/** If this server serves the document, change it here. Any other document is changed by the person who publishes it. */
 async function renameWeb(ctx: Context, did: Did): Promise<IdentityOutcome> {
   const resolution = await documentOfAccount(ctx, did)
   if (!resolution.ok) return outcome('by_holder', 'the document cannot be fetched')

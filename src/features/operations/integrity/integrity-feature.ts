@@ -12,14 +12,14 @@ import {
   mayLackRecords,
 } from './integrity-store.ts'
 
-/** Damaged repositories in the report. */
+/** Most damaged repositories in the report. */
 const MAX_LISTED = 100
 
 export const integrity: Feature = {
   name: 'integrity',
   sweeps: [integritySweep],
   routes: [
-    /** How far the check of all repositories is, and the repositories in which it found something. */
+    /** The progress of the check of all repositories, and the repositories in which it found something. */
     route('GET', '/v1/admin/integrity', {
       auth: operator(),
       async handler({ ctx: { db } }) {
@@ -46,7 +46,7 @@ export const integrity: Feature = {
       countDamagedRepos(db),
     )
   },
-  // A record that is lost names its blobs no more.
+  // A record that was lost no longer names its blobs, so they must be kept.
   keepsBlobs: mayLackRecords,
   async forgetAccount(_, tx, did) {
     await forgetFindings(tx, did)

@@ -2,7 +2,7 @@
 import { sql, sqlRows, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 
-/** Replace what is known to be wrong with a repository. What is wrong with its events stays. */
+/** Replace the findings about a repository. Findings about its events stay. */
 export async function putFindings(tx: Tx, did: Did, faults: readonly string[], now: Millis): Promise<void> {
   const isOfRepo = sql`did = ${did} AND part = 'repo'`
   const known = await tx.all<{ fault: string; foundAt: Millis }>(
@@ -16,7 +16,7 @@ export async function putFindings(tx: Tx, did: Did, faults: readonly string[], n
     await tx.run(sql`INSERT INTO integrity_finding (did, fault, found_at, seen_at) VALUES ${sqlRows(rows)}`)
 }
 
-/** Add what is wrong with events, each with its account. */
+/** Add findings about events, each with its account. */
 export async function putLogFindings(
   writer: Writer,
   found: readonly { did: Did; fault: string }[],
@@ -28,7 +28,7 @@ export async function putLogFindings(
     ON CONFLICT (did, fault) DO UPDATE SET seen_at = excluded.seen_at`)
 }
 
-/** Forget what was wrong with events and was not found again since. */
+/** Forget findings about events that were not found again. */
 export const forgetLogFindings = (writer: Writer, seenBefore: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM integrity_finding WHERE part = 'log' AND seen_at < ${seenBefore}`)
 
@@ -38,7 +38,7 @@ export const countLogFindings = async (reader: Reader): Promise<number> =>
 export const forgetFindings = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM integrity_finding WHERE did = ${did}`)
 
-/** How the words of faults begin that say nothing but that blobs, or references to them, are wrong. */
+/** How faults begin that only concern blobs, or references to them. */
 const startsOfBlobs = [
   'the blob references of ',
   'whether blob ',
@@ -49,7 +49,7 @@ const startsOfBlobs = [
 
 export const isOfBlobs = (fault: string): boolean => startsOfBlobs.some((start) => fault.startsWith(start))
 
-/** Whether something else than blobs and references to them is wrong with a repository. */
+/** Whether anything else than blobs and references to them is wrong with a repository. */
 export async function mayLackRecords(reader: Reader, did: Did): Promise<boolean> {
   const rows = await reader.all<{ fault: string }>(
     sql`SELECT fault FROM integrity_finding WHERE did = ${did} AND part = 'repo'`,
@@ -76,11 +76,11 @@ export interface DamagedRepo {
   did: Did
   handle: Handle | null
   faults: string[]
-  /** When the first of the faults was found. */
+  /** When the first of its faults was found. */
   since: Millis
 }
 
-/** Repositories in which the last check found something, in order of their DIDs. */
+/** Returns repositories in which the last check found something, in order of their DIDs. */
 export async function damagedRepos(reader: Reader, limit: number): Promise<DamagedRepo[]> {
   const rows = await reader.all<{ did: Did; handle: Handle | null; fault: string; since: Millis }>(sql`
     SELECT f.did, account.handle, f.fault, f.found_at AS since
@@ -101,7 +101,7 @@ export async function damagedRepos(reader: Reader, limit: number): Promise<Damag
 export const countDamagedRepos = async (reader: Reader): Promise<number> =>
   (await reader.get<{ count: number }>(sql`SELECT count(DISTINCT did) AS count FROM integrity_finding`))!.count
 
-/** Accounts after a DID, up to another and with it (null: to the last), that have no repository. */
+/** Returns accounts without a repository whose DIDs follow one, up to and including another (null: to the last). */
 export async function accountsWithoutRepo(
   reader: Reader,
   after: string,
@@ -117,17 +117,17 @@ export async function accountsWithoutRepo(
 
 export interface IntegrityRound {
   beganAt: Millis
-  /** The last repository that was checked; empty at the beginning. */
+  /** The last repository that was checked; empty at the beginning of the round. */
   after: string
-  /** Repositories that were checked in this round. */
+  /** How many repositories were checked in this round. */
   repos: number
   endedAt: Millis | null
   /** The last round that was completed. */
   completedAt: Millis | null
   completedRepos: number | null
-  /** The number of the last event whose repository was checked. */
+  /** Number of the last event whose repository was checked. */
   seq: number
-  /** The number of the last event that was itself checked. */
+  /** Number of the last event that was itself checked. */
   logSeq: number
 }
 

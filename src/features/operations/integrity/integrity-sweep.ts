@@ -1,7 +1,8 @@
 /**
- * Checks repositories while the server works: first those that were written to since the last pass or that are damaged,
- * in half of the time, then events of the log in a quarter, and the next repositories of a round through all. A pass
- * takes a bounded share of a core, and what a large repository takes beyond that is taken from the following passes.
+ * Checks repositories while the server runs. Half of a pass is for repositories that were written to since the last
+ * pass, or that are damaged; a quarter is for events of the log; the rest is for the next repositories in a round
+ * through all. A pass takes a bounded share of a core. What a large repository takes beyond that is deducted from the
+ * following passes.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { MINUTE_MILLIS, MINUTE_SECS } from '../../../base/durations.ts'
@@ -34,21 +35,21 @@ import { faultsOfRepo } from './repo-check.ts'
 
 const PASS_SECS = MINUTE_SECS
 const PAGE = 50
-/** Events of one pass: the rest are left to the round. */
+/** Most events of one pass: the round covers the rest. */
 const MAX_EVENTS = 1000
-/** Faults that are kept of one repository. A damaged tree may lack a million records. */
+/** Most faults that are kept of one repository. A damaged tree may lack a million records. */
 const MAX_FAULTS = 20
 const MAX_FAULT_CHARS = 300
-/** Faults of events that are kept of all accounts together. */
+/** Most faults of events that are kept of all accounts together. */
 const MAX_LOG_FINDINGS = 1000
-/** Accounts of which a scrub has found that a blob is faulty, in one pass. */
+/** Most accounts with faulty blobs, as found by a scrub, in one pass. */
 const MAX_OWNERS = 100
 
-/** After which time a damaged repository is checked again, and how many of them in one pass: they may be mended. */
+/** When to check a damaged repository again, and how many of them in one pass: they may have been repaired. */
 const RECHECK_MILLIS = 30 * MINUTE_MILLIS
 const MAX_RECHECKS = 20
 
-/** Time that passes have used beyond their share, for repositories out of turn and for those of the round. */
+/** Time that earlier passes have used beyond their shares. */
 const debtsOf = perContext(() => ({ urgent: { millis: 0 }, log: { millis: 0 }, round: { millis: 0 } }))
 /** When the last pass asked which blobs a scrub had found faulty. */
 const askedOf = perContext(() => ({ at: 0 }))
@@ -97,7 +98,7 @@ export const integritySweep: Sweep = {
   },
 }
 
-/** Check the accounts that the round has not come to, in order, while the budget lasts. */
+/** Check the accounts that the round has not reached, in order, while the budget lasts. */
 async function continueRound(
   ctx: Context,
   round: IntegrityRound,
@@ -126,7 +127,7 @@ async function nextAccounts({ db }: Context, { after }: IntegrityRound): Promise
   return [...repos, ...bare].sort().slice(0, PAGE)
 }
 
-/** Check the next events of the log. At its end, faults that were not found again in this round are forgotten. */
+/** Check the next events of the log. At the end of the log, forget faults that were not found again in this round. */
 async function checkLog(ctx: Context, round: IntegrityRound, budget: Budget): Promise<void> {
   const { db, log, clock } = ctx
   while (!budget.isSpent) {
@@ -174,14 +175,14 @@ class Budget {
     return this.owedMillis >= this.allowedMillis
   }
 
-  /** What was not used is not saved up. */
+  /** Time that was not used is not saved up. */
   settle(): void {
     this.debt.millis = Math.max(0, this.owedMillis - this.allowedMillis)
     this.#spentMillis = 0
   }
 }
 
-/** Returns the round that is under way or due; the one that has ended until then. */
+/** Returns the round in progress, or a new one if it is due. Until it is due, returns the one that has ended. */
 async function roundToContinue({ db, clock, config }: Context): Promise<IntegrityRound> {
   const round = await currentIntegrityRound(db)
   const now = clock.now()
@@ -208,10 +209,10 @@ export async function refreshFindings(ctx: Context, did: Did): Promise<string[]>
   return faults
 }
 
-/** Returns whether there are any. */
+/** Store the findings about a repository. Returns whether there are any. */
 async function keepFindings({ db, log, clock }: Context, did: Did, found: readonly string[]): Promise<boolean> {
   if (found.length === 0 && !(await hasFindings(db, did))) return false
-  // First what may mean that records are lost: the blobs of such an account are kept.
+  // Keep faults first that may mean lost records: the blobs of such an account are not deleted.
   const inOrder = found.toSorted((one, other) => Number(isOfBlobs(one)) - Number(isOfBlobs(other)))
   const faults = inOrder.slice(0, MAX_FAULTS).map((fault) => fault.slice(0, MAX_FAULT_CHARS))
   if (faults.length > 0) log.error('repository is damaged', { did, text: faults.join('; ') })

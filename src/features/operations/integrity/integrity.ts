@@ -1,6 +1,6 @@
 /**
- * The door of the running check: every repository is read in turn while the server works, and what is wrong is told.
- * Nothing is mended by itself.
+ * The door of the running check. It reads every repository in turn while the server runs, and reports what is wrong. It
+ * repairs nothing.
  */
 export { damagedRepos } from './integrity-store.ts'
 export { refreshFindings } from './integrity-sweep.ts'

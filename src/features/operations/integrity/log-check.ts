@@ -1,6 +1,6 @@
 /**
- * The check of the event log, in the order of its numbers: each event by itself, and whether those of a repository
- * follow one another. What a subscriber would notice is found here first.
+ * Checks the event log in the order of its numbers: each event by itself, and whether the events of a repository follow
+ * one another. Whatever a subscriber would notice is found here first.
  */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { missingInList, wholeEventsAfter } from '../../data/firehose/firehose.ts'
@@ -10,22 +10,22 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import type { Throttle } from '../../../base/pace.ts'
 
 const page = { maxEvents: 100, maxBytes: 512 * 1024 }
-/** Repositories whose last state is remembered. Of more of them, only some events are compared with the one before. */
+/** Repositories whose last state is remembered. If there are more, not every event is compared with the one before. */
 const MAX_REMEMBERED = 20_000
 
 type LastState = Pick<StateInEvent, 'rev'> & { data: string }
 
-/** Where the check is, and the last state of each repository, which a restart forgets. */
+/** The position of the check, and the last state of each repository. A restart forgets both. */
 const progress = perContext(() => ({ seq: -1, last: new BoundedCache<LastState>(MAX_REMEMBERED) }))
 
-/** Checks the next events after a number. Returns the number of the last, and the faults; null if there are none. */
+/** Check the events that follow a number. Returns the last number, and the faults; null if there are no more events. */
 export async function checkEvents(
   ctx: Context,
   after: number,
   throttled: Throttle,
 ): Promise<{ seq: number; found: { did: Did; fault: string }[] } | null> {
   const known = progress(ctx)
-  // Another node may have checked what is in between, or the round has begun again.
+  // Another node may have checked the events in between, or the round has started over.
   if (known.seq !== after) known.last = new BoundedCache(MAX_REMEMBERED)
   const events = await throttled(() => wholeEventsAfter(ctx.db, after, page))
   if (events.length === 0) return null

@@ -1,6 +1,5 @@
 /**
- * The check of one repository: what its rows, its tree, its signature, the event log and the references to blobs say of
- * each other.
+ * Checks one repository: whether its rows, its tree, its signature, the event log and the references to blobs agree.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
@@ -16,26 +15,26 @@ import { spaceFaults } from '../../data/spaces/spaces.ts'
 import { repoChecks, repoHead } from '../../data/repo/repo.ts'
 
 /**
- * A check of a large repository takes minutes at its share of the processor. It continues in a new snapshot after this
- * time: the log of SQLite grows, and PostgreSQL keeps what was deleted, for as long as one is open.
+ * A check of a large repository takes minutes at its share of the processor. After this time it continues in a new
+ * snapshot: as long as a snapshot is open, SQLite's log grows, and PostgreSQL keeps deleted rows.
  */
 const MAX_SNAPSHOT_MILLIS = 5000
-/** Blobs of an account whose bytes are said to be missing or damaged. */
+/** Most faulty blobs that are named of one account. */
 const MAX_BLOBS = 20
-/** A revision may be ahead of the clock, as relays allow, when it is made. */
+/** How far ahead of the clock a revision may be made, as relays allow. */
 const MAX_AHEAD_MILLIS = 10 * MINUTE_MILLIS
 
 /**
- * Returns what is wrong with the repository of an account, in words; empty if nothing is, or if there is neither.
- * Reads in pieces, which `throttled` runs; what is compared with each other is of one state. References to blobs are
- * compared once the records are right. What the account has in spaces belongs to it.
+ * Returns what is wrong with an account's repository, in words. Empty if nothing is, or if there is neither account nor
+ * repository. Reads in pieces, which `throttled` runs; what is compared with each other comes from one state.
+ * References to blobs are compared only once the records are right. Includes the account's repositories in spaces.
  */
 export async function faultsOfRepo(ctx: Context, did: Did, throttled: Throttle = unthrottled): Promise<string[]> {
   const { repo, spaces } = await faultsByPart(ctx, did, throttled)
   return [...repo, ...spaces]
 }
 
-/** The same, for the public repository and for those in spaces. */
+/** As `faultsOfRepo`, but separate for the public repository and for those in spaces. */
 export async function faultsByPart(
   ctx: Context,
   did: Did,
@@ -67,7 +66,7 @@ export async function faultsByPart(
   return { repo: faults, spaces }
 }
 
-/** Does `work` from place to place, in one snapshot after another. */
+/** Run `work` from place to place, in one snapshot after another. */
 async function inStates<Place>(
   { db }: Context,
   start: Place,
@@ -87,7 +86,7 @@ async function faultsOfRecords(ctx: Context, did: Did, throttled: Throttle): Pro
     ctx,
     undefined,
     async (reader, from, isDue) => {
-      // In the same state as the commit, because a new key comes with a new commit.
+      // Read the key in the same state as the commit, because a new key comes with a new commit.
       const [repo, key] = await throttled(async () => [
         await repoHead(reader, did),
         await signingKeyOf(ctx, reader, did),
@@ -121,7 +120,7 @@ function blobWords({
     : `the bytes of blob ${cid}${place} are ${fault}`
 }
 
-/** Subscribers have seen the events of the log, so the repository must not be behind them, or be another. */
+/** Subscribers have seen the events of the log, so the repository must neither be behind them nor differ from them. */
 async function logFaults(reader: Reader, did: Did): Promise<string[]> {
   const repo = await repoHead(reader, did)
   if (repo === null) return []
@@ -130,15 +129,15 @@ async function logFaults(reader: Reader, did: Did): Promise<string[]> {
   if (event === null || event.rev < rev)
     return (await isEventDue(reader, did, rev)) ? [`the event log lacks the event of revision ${rev}`] : []
   if (event.rev > rev) return [`the event log has revision ${event.rev}, the repository ${rev}`]
-  // An event about a state alone names no commit.
+  // An event that only announces a state names no commit.
   return event.commit === null || event.commit === head.toString()
     ? []
     : [`the event log has commit ${event.commit}, the repository ${head}`]
 }
 
 /**
- * Whether the log must have the event of a revision: those of inactive accounts come with their activation, on
- * PostgreSQL they get their numbers a moment later, and retention deletes the oldest.
+ * Whether the log must have the event of a revision. It need not if the account is inactive, because the event comes
+ * with its activation; on PostgreSQL, where the event gets its number a moment later; or if retention has deleted it.
  */
 async function isEventDue(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
   const since = await loggedSince(reader)

@@ -7,7 +7,7 @@ import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
 
 /** Rows deleted per transaction. */
 const SWEEP_ROWS = 5000
-/** How long expired sessions are kept: a download that began before the end may still be running. */
+/** How long expired sessions are kept: a download that began before a session expired may still be running. */
 const KEPT_SESSION_MILLIS = DAY_MILLIS
 
 /** Nonces are needed for twice the time window of a request, which is the minimum of the configured age. */

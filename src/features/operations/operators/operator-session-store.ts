@@ -15,7 +15,7 @@ export interface OperatorSession extends Origin {
   provedAt: Millis
 }
 
-/** The earliest times at which a session that is still alive was opened and used. */
+/** A session is alive if it was neither opened nor last used before these times. */
 export interface Alive {
   openedAfter: Millis
   usedAfter: Millis
@@ -32,7 +32,7 @@ export const findOperatorSession = (reader: Reader, tokenHash: string, bounds: A
   reader.get<OperatorSession & { role: Role }>(sql`
     SELECT ${columns}, r.role FROM ${operating} WHERE s.token_hash = ${tokenHash} AND ${alive(bounds)}`)
 
-/** The role of the account, as long as the session has not been ended. It may have another token than before. */
+/** Returns the role of the session's account, unless the session has ended. Its token may be another one by now. */
 export async function roleOfSession(reader: Reader, { id, did }: Pick<OperatorSession, 'id' | 'did'>) {
   const found = await reader.get<{ role: Role }>(
     sql`SELECT r.role FROM ${operating} WHERE s.id = ${id} AND s.did = ${did}`,
@@ -40,7 +40,7 @@ export async function roleOfSession(reader: Reader, { id, did }: Pick<OperatorSe
   return found?.role ?? null
 }
 
-/** Returns sessions that are alive, of one account or (null) of all, the latest first. */
+/** Returns sessions that are alive, of one account or (null) of all accounts, the latest first. */
 export function listOperatorSessions(
   reader: Reader,
   { did, before }: { did: Did | null; before: { openedAt: Millis; id: string } | null },
@@ -70,13 +70,13 @@ export async function touchOperatorSession(tx: Tx, tokenHash: string, now: Milli
   await tx.run(sql`UPDATE operator_session SET used_at = ${now} WHERE token_hash = ${tokenHash}`)
 }
 
-/** Give a session another token, after its password was entered again. Returns 0 if it has ended. */
+/** Replace the token of a session, after the password was entered again. Returns 0 if the session has ended. */
 export const renewOperatorSession = (tx: Tx, before: string, after: string, now: Millis): Promise<number> =>
   tx.run(sql`
     UPDATE operator_session SET token_hash = ${after}, proved_at = ${now}, used_at = ${now}
     WHERE token_hash = ${before}`)
 
-/** End one session; `did` limits it to those of an account. Returns 0 if there is none. */
+/** End one session; `did` limits it to those of an account. Returns 0 if there is no such session. */
 export const deleteOperatorSession = (tx: Tx, id: string, did: Did | null): Promise<number> =>
   tx.run(sql`DELETE FROM operator_session WHERE id = ${id} AND ${did === null ? sql`1 = 1` : sql`did = ${did}`}`)
 

@@ -1,6 +1,6 @@
 /**
- * Sessions of accounts that operate this server. They are opened with the account's own password, are short, and end
- * when the role changes or access to the account ends. A session of a browser is good in that browser alone.
+ * Sessions of accounts that operate this server. A session is opened with the account's own password, is short, and
+ * ends when the role changes or access to the account ends. A browser's session is valid in that browser alone.
  */
 import { createHash } from 'node:crypto'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -36,10 +36,10 @@ import type { Role } from './roles.ts'
 
 /** How long an entered password permits dangerous acts. */
 const PROOF_MILLIS = 10 * MINUTE_MILLIS
-/** How exact the time of the last use is. */
+/** The precision of the time of the last use. */
 const TOUCH_MILLIS = MINUTE_MILLIS
 
-/** An account that operates the server, by one of its sessions. */
+/** An account that operates the server, authenticated by one of its sessions. */
 export interface OperatorAccount {
   kind: 'account'
   did: Did
@@ -64,8 +64,8 @@ const browserHashOf = ({ request }: Exchange): string =>
 const isFresh = (provedAt: Millis, now: Millis): boolean => Math.abs(now - provedAt) < PROOF_MILLIS
 
 /**
- * Returns the operator whose session has this token, and notes its use; null if there is none. From then on, the
- * exchange is revalidated by that session.
+ * Returns the operator whose session has this token, and notes its use; null if there is none. From then on, that
+ * session revalidates the exchange.
  */
 export async function sessionOperator(exchange: Exchange, token: string): Promise<OperatorAccount | null> {
   const { ctx } = exchange
@@ -78,7 +78,7 @@ export async function sessionOperator(exchange: Exchange, token: string): Promis
   if (Math.abs(now - session.usedAt) >= TOUCH_MILLIS)
     await ctx.db.transaction((tx) => touchOperatorSession(tx, tokenHash, now))
   const { id: sessionId, did, role, provedAt } = session
-  // A session that expires while the request runs does not end it: a download may take hours.
+  // A session that expires does not end a request that is running: a download may take hours.
   exchange.revalidate = async (reader) => {
     if ((await roleOfSession(reader, session)) !== role) throw authenticationRequired('This session has ended')
   }
@@ -94,17 +94,17 @@ interface PasswordProof {
   factorCode?: string
 }
 
-/** What the browser answered that was to use a passkey, as JSON. */
+/** The browser's answer to the request for a passkey, as JSON. */
 interface PasskeyProof {
   passkey: string
   /** What the browser has to have, as in the challenge. */
   binding: string
 }
 
-/** How operators show who they are. The device of a passkey has verified them, so it needs nothing beside it. */
+/** How operators prove who they are. The device of a passkey has verified them, so it needs nothing else. */
 export type OperatorProof = PasswordProof | PasskeyProof
 
-/** What a passkey is asked for by the console; `did` null: the one of anyone who signs in. */
+/** What the console requests a passkey for. `did`: null at the sign-in, where anyone's passkey will do. */
 export const operatorUse = (did: Did | null, binding: string): PasskeyUse => ({ purpose: 'operate', did, binding })
 
 type OperatorSignIn = { isBrowser: boolean } & ((PasswordProof & { identifier: string }) | PasskeyProof)
@@ -154,8 +154,8 @@ export async function openOperatorSession(
 }
 
 /**
- * Have the operator of a session show again who they are, as at the sign-in. Returns the session's new token; the
- * former one has ended. Throws as `openOperatorSession`.
+ * Have the operator of a session prove again who they are, as at the sign-in. Returns the session's new token; the
+ * former one is no longer valid. Throws as `openOperatorSession`.
  */
 export async function proveAgain(exchange: Exchange, session: OperatorAccount, proof: OperatorProof): Promise<string> {
   const { ctx } = exchange
@@ -200,6 +200,6 @@ const ACCOUNT_ACTOR = 'operator:'
 /** The name of an account in the audit log. */
 export const actorOfAccount = (did: Did): string => `${ACCOUNT_ACTOR}${did}`
 
-/** The account that a name in the audit log is of; null for the admin token and for devices. */
+/** Returns the account that a name in the audit log stands for; null for the admin token and for devices. */
 export const accountOfActor = (actor: string): Did | null =>
   actor.startsWith(ACCOUNT_ACTOR) ? (actor.slice(ACCOUNT_ACTOR.length) as Did) : null

@@ -1,6 +1,6 @@
 /**
- * Operators: the holder of `admin_token`, a paired device that signs each request, or an account with a role, by a
- * session of its own. Every action of theirs is recorded in the audit log, in the transaction that performs it.
+ * Operators: the holder of `admin_token`, a paired device that signs each request, or an account with a role and a
+ * session of its own. Every action is recorded in the audit log, in the transaction that performs it.
  *
  * Every credential fault returns the same 401, except that a revoked device gets a 403, so that the companion app can
  * say so.
@@ -41,9 +41,9 @@ const MAX_BODY_BYTES = 1024 ** 2
 const noncePattern = /^[A-Za-z0-9_-]{1,128}$/
 
 /**
- * Guard for operators who may do something. Throws `AuthenticationRequired`, `Forbidden` for a revoked device or for a
- * role that does not permit it, or `PasswordRequired`. A body that is not JSON is refused first, so that this mistake
- * does not use up a nonce, unless the endpoint takes other bytes.
+ * Guard for operators who may perform an act. Throws `AuthenticationRequired`, `Forbidden` for a revoked device or for
+ * a role that does not permit the act, or `PasswordRequired`. Unless the endpoint takes other bytes, a body that is not
+ * JSON is refused first, so that this mistake does not use up a nonce.
  */
 export function operator(act: Act = 'operate', { takesBytes = false } = {}): Guard<Operator> {
   return {
@@ -122,7 +122,7 @@ export function actorOf(who: Operator): string {
   return who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`
 }
 
-/** `subject` is the DID or id that the action affected; `detail` must contain no secrets. */
+/** `subject` is the DID or id that the action affects; `detail` must contain no secrets. */
 export interface OperatorAction {
   actor: string
   action: AuditAction
@@ -130,7 +130,7 @@ export interface OperatorAction {
   /** The account that the action is about, if `subject` is not its DID. */
   account?: Did
   detail?: string
-  /** Why, if the request does not say it in `X-Admin-Reason`. */
+  /** Why, if the header `X-Admin-Reason` does not say so. */
   reason?: string
   /** `requireStanding` was called earlier in the transaction: the change may have ended the operator's own access. */
   isDone?: true
@@ -148,13 +148,13 @@ export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAct
   tx.afterCommit(() => logOperator(exchange, entry))
 }
 
-/** Records an action in the transaction of another feature that performs it. */
+/** Record an action in the transaction of another feature that performs it. */
 export const operatedBy = (exchange: Exchange, entry: OperatorAction): Operated => ({
   actor: entry.actor,
   record: (tx) => recordAudit(exchange, tx, entry),
 })
 
-/** What an owner's account may only lose while there is another owner. */
+/** Acts against an owner's account that are possible only while there is another owner. */
 const endsOwners: ReadonlySet<AuditAction> = new Set([
   'account_takedown',
   'account_deactivated',
@@ -163,7 +163,7 @@ const endsOwners: ReadonlySet<AuditAction> = new Set([
   'operator_role_removed',
 ])
 
-/** What gives something to an account, and takes nothing from it. */
+/** Acts that give something to an account, and take nothing from it. */
 const harmless: ReadonlySet<AuditAction> = new Set(['claim_codes_minted', 'email_sent'])
 
 /**

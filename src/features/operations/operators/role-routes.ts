@@ -18,7 +18,7 @@ const rolePages: Pages<{ did: Did }> = {
 }
 const sessionPages: Pages<{ openedAt: Millis; id: string }> = { cursor: byPair('openedAt', '|', 'id'), maxRows: 100 }
 
-/** Whose sessions an operator may see and end: those of its own account, or (null) of all. */
+/** Whose sessions an operator may see and end: those of their own account, or (null) of all accounts. */
 const sessionsOf = (who: Operator): Did | null =>
   who.kind === 'account' && !mayRole(who.role, 'manageRoles') ? who.did : null
 
@@ -57,7 +57,7 @@ export const roleRoutes = [
     },
   }),
 
-  /** Enter the password again, and the factor if there is one, as dangerous acts require. The token is replaced. */
+  /** Enter the password again, and the second factor if there is one, as dangerous acts require. Replaces the token. */
   route('POST', '/v1/admin/sessions/prove', {
     auth: operator('signIn'),
     limit: 'createSession',
@@ -124,7 +124,7 @@ export const roleRoutes = [
     },
   }),
 
-  /** Give an account a role, another one, or (null) none. Ends its sessions as an operator. */
+  /** Give an account a role, or (null) take it away. Ends the account's sessions as an operator. */
   route('POST', '/v1/admin/operators', {
     auth: operator('manageRoles'),
     async handler(call) {

@@ -1,9 +1,9 @@
 /**
  * What accounts that operate this server may do. Each has one role, and one table says which roles permit which act.
- * The admin token and paired devices permit what owners may do.
+ * The admin token permits what owners may do, and so do paired devices, except for `master`.
  */
 
-/** From the one that may do most to the one that may do least. */
+/** From the most powerful role to the least. */
 export const roles = ['owner', 'operator', 'moderator', 'invite-steward'] as const
 export type Role = (typeof roles)[number]
 
@@ -38,7 +38,7 @@ const rules = {
   /** See who operates the server. */
   readRoles: { roles: ['owner', 'operator'] },
   manageRoles: { roles: ['owner'], isDangerous: true },
-  /** What takes the admin token elsewhere: no paired device may. */
+  /** Acts that take the admin token, or an owner: no paired device may perform them. */
   master: { roles: ['owner'], isDangerous: true },
 } as const satisfies Record<string, Rule>
 
@@ -48,7 +48,7 @@ export const ruleOf = (act: Act): Rule => rules[act]
 export const mayRole = (role: Role, act: Act): boolean => ruleOf(act).roles.includes(role)
 export const actsOf = (role: Role): Act[] => (Object.keys(rules) as Act[]).filter((act) => mayRole(role, act))
 
-/** The acts of standard methods; of all others, it is `operate`. */
+/** The acts of standard methods. All other methods are `operate`. */
 const methodActs: Readonly<Record<string, Act>> = {
   'com.atproto.admin.getAccountInfo': 'readAccounts',
   'com.atproto.admin.getAccountInfos': 'readAccounts',
@@ -70,6 +70,6 @@ const methodActs: Readonly<Record<string, Act>> = {
 
 export const actOfMethod = (nsid: string | null): Act => methodActs[nsid ?? ''] ?? 'operate'
 
-/** Whether a role stands above another, or above none: owners stand above each other too. */
+/** Whether a role ranks above another, or above none. Owners rank above each other too. */
 export const standsAbove = (role: Role, other: Role | null): boolean =>
   role === 'owner' || other === null || roles.indexOf(role) < roles.indexOf(other)

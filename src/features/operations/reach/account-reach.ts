@@ -24,7 +24,7 @@ const POST = 'post something, and look again after some minutes'
 /** A remedy that operators and holders can apply alike. */
 const sameFor = (remedy: string) => [remedy, remedy] as const
 
-/** What another service says, as it may be shown. */
+/** Text from another service, shortened to one line for display. */
 const told = (said: unknown): string => inOneLine(String(said), MAX_SAID_CHARS)
 
 /** Returns the links from an account to the network. Asks the directory, DNS, a relay and the AppView. */

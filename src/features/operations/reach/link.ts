@@ -1,4 +1,4 @@
-/** The way of a post to the network is a chain: what is known of each link, and what to do if it is broken. */
+/** A link of the chain over which a post reaches the network: its state, and what to do if it is broken. */
 export interface Link {
   name: string
   /** `unknown`: another service did not say. */

@@ -1,4 +1,4 @@
-/** What operators see of the way from this server to the network. */
+/** How operators see the way from this server to the network. */
 import { route } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
@@ -10,7 +10,7 @@ import { accountReach } from './account-reach.ts'
 import type { Link } from './link.ts'
 import { serverReach } from './server-reach.ts'
 
-/** Subscribers that the report lists. */
+/** Most subscribers that the report lists. */
 const MAX_LISTED = 100
 
 const subscriberView = ({ since, leftAt, ...subscriber }: Subscriber) => ({

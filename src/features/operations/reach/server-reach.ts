@@ -1,4 +1,4 @@
-/** How far the events of this server get: to the relays, which pass them on to everything else. */
+/** How far the events of this server get: to the relays, which pass them on to the rest of the network. */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { timeInWords } from '../../../base/time-words.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../data/firehose/firehose.ts'
 import { broken, good, type Link } from './link.ts'
 
-/** A relay may be this far behind. */
+/** How far behind a relay may be. */
 const LATE_MILLIS = HOUR_MILLIS
 const ASK = 'run "holdfast relay request-crawl"'
 const CHECK = 'run "holdfast doctor", which tries what a relay needs: DNS, the certificate, the proxy and WebSockets'
@@ -62,7 +62,7 @@ function requestLink(host: string, request: CrawlRequest | undefined): Link {
     : broken(name, 'fault', text, 'allow outgoing https; the server tries again by itself')
 }
 
-/** Returns what a relay says of this server. Asks it. */
+/** Ask a relay about this server, and return what it says. */
 export async function relayLink(ctx: Context, url: string): Promise<Link> {
   const { db, clock } = ctx
   const name = `relay ${new URL(url).host}`
@@ -88,7 +88,7 @@ export async function relayLink(ctx: Context, url: string): Promise<Link> {
     : good(name, taken)
 }
 
-/** Any relay is a subscriber, but so may be anyone else. */
+/** Every relay is a subscriber, but not every subscriber is a relay. */
 function readersOf(ctx: Context): Link {
   const name = 'event stream'
   const { here, former } = subscribersOf(ctx)

@@ -1,6 +1,7 @@
 /**
- * Brings one account here, with everything that belongs to it. Its repository is staged and its blobs are stored first;
- * then one transaction makes the account. Killed before that, nothing of it is visible, and a repetition starts over.
+ * Brings one account here, with everything that belongs to it. First its repository is staged and its blobs are stored;
+ * then one transaction creates the account. If the process is killed before that, nothing of the account is visible,
+ * and a repetition starts over.
  */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -33,7 +34,7 @@ import type { ReferenceActor } from './reference-actor.ts'
 import type { FormerBlobs } from './reference-blobs.ts'
 import { noteArrival } from './reference-import-store.ts'
 
-/** An account that the old server was to delete is kept for this long at least: it never deleted any by itself. */
+/** Least time until a scheduled deletion here: the old server never deleted an account by itself. */
 const MIN_TIME_TO_DELETION_MILLIS = 30 * DAY_MILLIS
 
 /** What belongs to an account beside its repository. */
@@ -52,7 +53,7 @@ export interface Arriving extends Belongings {
 export interface Arrived {
   records: number
   blobs: number
-  /** What is wrong with the blobs that did not come along. */
+  /** What is wrong with the blobs that were not brought here. */
   blobFaults: string[]
 }
 
@@ -61,7 +62,7 @@ interface BlobUse {
   cid: string
 }
 
-/** Throws `OperatorError` or `Refusal` if the repository is damaged; then nothing of the account is here. */
+/** Throws `OperatorError` or `Refusal` if the repository is damaged; then nothing of the account is stored here. */
 export async function bringAccount(
   ctx: Context,
   belongings: Arriving,

@@ -1,4 +1,4 @@
-/** The repository and the blobs of an account at the old server, verified as they are read. */
+/** The repository and the blobs of an account at the old server, verified while they are read. */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { TextNotStorable } from '../../../platform/database/database.ts'
@@ -13,7 +13,7 @@ export interface FormerRepo {
   repo: ImportedRepo
   /**
    * Whether the key of the account has signed the head. A repository that had moved to the old server keeps the
-   * signature of the server before until something is written to it.
+   * previous server's signature until something is written to it.
    */
   isSigned: boolean
 }
@@ -24,7 +24,7 @@ export function formerRepoOf(actor: ReferenceActor, did: Did): FormerRepo {
   return { repo, isSigned: verifyCommit(repo.commit, actor.key.publicKey) }
 }
 
-/** Whether an error is a fault of this one account, which is then left out. Others end the command. */
+/** Whether an error is a fault of this one account, which is then left out. Other errors end the command. */
 export const isFaultOfAccount = (error: unknown): error is Error =>
   error instanceof OperatorError || error instanceof Refusal || error instanceof TextNotStorable
 
@@ -39,7 +39,7 @@ export async function verifyFormerRepo(
   return { records, isSigned }
 }
 
-/** Returns what is wrong with each blob that is not whole. */
+/** Returns the fault of each blob that is missing or damaged. */
 export async function verifyFormerBlobs(blobs: FormerBlobs, actor: ReferenceActor, did: Did): Promise<string[]> {
   const faults: string[] = []
   for (const blob of actor.blobs()) {

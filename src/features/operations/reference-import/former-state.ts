@@ -4,11 +4,11 @@ import type { ReferenceActor } from './reference-actor.ts'
 import type { ReferenceDatabase } from './reference-database.ts'
 import type { ReferenceFolder } from './reference-folder.ts'
 
-/** Tables with rows about an account, and those of its own database that change whenever it is used. */
+/** Tables with rows about an account, and tables of the account's own database that change whenever it is used. */
 const shared = ['actor', 'account', 'app_password', 'refresh_token', 'token']
 const own = ['repo_root', 'account_pref']
 
-/** A digest of what the old server has of an account. Does not depend on the present time. */
+/** Returns a digest of what the old server has of an account. It does not depend on the present time. */
 export function formerStateOf(
   { accounts }: Pick<ReferenceFolder, 'accounts'>,
   { database }: Pick<ReferenceActor, 'database'>,

@@ -1,11 +1,11 @@
-/** Whether this user may read what the old server has: its files often belong to another one, such as root. */
+/** Checks whether this user may read the old server's files, which often belong to another user, such as root. */
 import { accessSync, constants } from 'node:fs'
 import { OperatorError } from '../../../base/operator-error.ts'
 
-/** Throws `OperatorError` if this user may not read a file. One that is missing is no fault. */
+/** Throws `OperatorError` if this user may not read a file. A missing file is no fault. */
 export const requireReadable = (path: string): void => requireAccess(path, constants.R_OK)
 
-/** The same for a folder, and for what is in it. */
+/** As `requireReadable`, for a folder and what is in it. */
 export const requireOpen = (folder: string): void => requireAccess(folder, constants.R_OK | constants.X_OK)
 
 function requireAccess(path: string, mode: number): void {

@@ -12,7 +12,7 @@ const PAGE = 500
 
 export interface FormerAccount {
   did: Did
-  /** Null if it has none, or one that is not a handle. */
+  /** Null if the account has none, or only an invalid one. */
   handle: Handle | null
   email: string | null
   emailConfirmedAt: Millis | null
@@ -74,7 +74,7 @@ const accountOf = (did: Did, row: AccountRow): FormerAccount => ({
   invitesDisabled: row.invitesDisabled === 1,
 })
 
-/** A salt and a hash of 64 bytes, in hexadecimal; the letters of the salt are what is hashed. Null for other text. */
+/** Parses a salt and a 64-byte hash, in hexadecimal. The salt was hashed as text. Null for other text. */
 function hashOf(text: string): string | null {
   const [, salt, hash] = /^([\da-f]{2,128}):([\da-f]{128})$/.exec(text) ?? []
   return salt === undefined || hash === undefined ? null : scryptText(Buffer.from(salt), Buffer.from(hash, 'hex'))
@@ -94,7 +94,7 @@ export function appPasswordsOf(database: ReferenceDatabase, did: Did): { appPass
   })
 }
 
-/** Sessions that passwords have opened and that have not ended, and how many of them have ids of another form. */
+/** Returns sessions opened with a password that have not ended, and how many of those have ids of another form. */
 export function sessionsOf(
   database: ReferenceDatabase,
   did: Did,
@@ -127,7 +127,7 @@ interface TokenRow {
   updatedAt: string
 }
 
-/** Sessions of apps that can continue here, and how many of those that have not ended cannot. */
+/** Returns the app sessions that can continue here, and how many of those that have not ended cannot. */
 export function appSessionsOf(
   database: ReferenceDatabase,
   did: Did,
@@ -148,7 +148,7 @@ function isAlive(session: FormerOAuthSession, now: Millis): boolean {
   return expiresAt > now && idleExpiresAt > now
 }
 
-/** Returns null for a session without a refresh token, or one that is bound to no key. */
+/** Returns null for a session that has no refresh token, or is bound to no key. */
 function appSessionOf(did: Did, row: TokenRow): FormerOAuthSession | null {
   const { scope, dpop_jkt: jkt } = objectOf(row.parameters)
   const { currentRefreshToken: refreshToken } = row
@@ -194,7 +194,7 @@ export function invitesOf(database: ReferenceDatabase): InviteCode[] {
   }))
 }
 
-/** Yields the browsers in which accounts are signed in, as far as they still would be here. */
+/** Yields the browsers in which accounts are signed in, if they would still be signed in here. */
 export function* browsersIn(
   database: ReferenceDatabase,
   now: Millis,
@@ -225,7 +225,7 @@ function signInsIn(database: ReferenceDatabase, deviceId: string): { did: Did; s
   })
 }
 
-/** What is not taken over, by what it is. */
+/** Counts what is left behind, by what it is. */
 export function leftBehind(
   database: ReferenceDatabase,
   now: Millis,

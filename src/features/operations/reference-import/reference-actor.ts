@@ -14,7 +14,7 @@ export interface FormerBlob {
   cid: string
   mimeType: string
   size: number
-  /** Name of its file among the temporary ones; null once a record refers to it. */
+  /** Name of its file among the temporary ones; null once a record refers to the blob. */
   tempKey: string | null
   takedownRef: string | null
 }
@@ -51,7 +51,7 @@ export class ReferenceActor implements BlockSource {
     return row !== null && isBlockOf(cid.bytes, row.content) ? row.content : null
   }
 
-  /** When a record was written, and with which revision; null if its row is missing. */
+  /** Returns when a record was written, and with which revision; null if its row is missing. */
   writtenAt(did: Did, path: string): { rev: Tid; at: Millis } | null {
     const row = this.database.get<{ repoRev: string; indexedAt: string }>(
       'SELECT repoRev, indexedAt FROM record WHERE uri = ?',

@@ -10,7 +10,7 @@ import { variable } from './reference-env.ts'
 import type { BlobPlaces, ReferenceFolder } from './reference-folder.ts'
 import type { FormerBlob } from './reference-actor.ts'
 
-/** Bytes of an object that are read at once. */
+/** Bytes of an object to read at once. */
 const PIECE_BYTES = 1024 ** 2
 
 export interface FormerBlobs {

@@ -15,7 +15,7 @@ import { requireReadable } from './reference-access.ts'
 /** The files that SQLite keeps beside a database, and that belong to its content. */
 const journals = ['-wal', '-journal'] as const
 
-/** Migrations of the reference that this version reads: its tables have what is read here. By name of the database. */
+/** Migrations of the reference whose tables this version can read, by name of the database. */
 const knownSchemas = {
   account: { oldest: 5, newest: 7 },
   sequencer: { oldest: 1, newest: 1 },
@@ -44,7 +44,7 @@ const inPlace = (path: string): Connection =>
   new Connection(`${pathToFileURL(path)}?immutable=1`, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI)
 
 /**
- * The files of the copy are deleted once it is open: they hold what is secret of all accounts, and nothing would delete
+ * Open a copy, and delete its files once it is open: they hold the secrets of all accounts, and nothing would delete
  * them if the command were killed.
  */
 function openCopy(path: string): ReferenceDatabase {
@@ -68,7 +68,7 @@ function openCopy(path: string): ReferenceDatabase {
 
 const canDeleteOpen = process.platform !== 'win32'
 
-/** Bring what is in the log into the database itself, which is all that is read afterwards. */
+/** Merge the log into the database, which is all that is read afterwards. */
 function foldLog(path: string, copy: string): void {
   const database = new ReferenceDatabase(path, new Connection(copy, { readwrite: true }))
   try {

@@ -1,6 +1,6 @@
 /**
- * The environment of the reference PDS (`PDS_*`), and what each variable is here. One table, in the order in
- * which the reference reads them: the key of this server and how the value is written there, or why there is none.
+ * The environment of the reference PDS (`PDS_*`), and what each variable means here. One table, in the order in which
+ * the reference reads them: the key of this server and how to write the value there, or why there is none.
  */
 import { parseVariables } from '../../../platform/configuration/variables-file.ts'
 
@@ -10,10 +10,10 @@ export type ReferenceEnv = Readonly<Record<string, string | undefined>>
 /** A value of our configuration, as TOML can write it. */
 export type Setting = string | number | boolean | readonly string[]
 
-/** Returns what a value is here, by key with its section; null if it means nothing here. */
+/** Returns the settings that a value becomes here, by key with its section; null if the value means nothing here. */
 type Counterpart = (text: string) => Record<string, Setting> | null
 
-/** `isSettled`: the operator need not think of it, so reports leave it out. */
+/** `isSettled`: the operator need not think about it, so reports leave it out. */
 type Meaning = Counterpart | { why: string; isSettled?: true }
 
 const asText = (text: string): string => text
@@ -35,7 +35,7 @@ const to =
 const none = (why: string): Meaning => ({ why })
 const settled = (why: string): Meaning => ({ why, isSettled: true })
 
-/** A server at `localhost` is one for development, whose address follows from its port. */
+/** A server at `localhost` is for development, and its address follows from its port. */
 const address: Counterpart = (host) =>
   Object.fromEntries(host === 'localhost' ? [] : [['public_url', `https://${host}`]])
 
@@ -56,7 +56,7 @@ export function mailServer(text: string): Record<string, Setting> | null {
   }
 }
 
-/** Returns the text that a part of a URL encodes; null if it is malformed. */
+/** Decodes a part of a URL; null if it is malformed. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text)
@@ -179,7 +179,7 @@ export const secretKeys: ReadonlySet<string> = new Set(['admin_token', 'email.sm
 export interface Translation {
   /** What to set here, by key. */
   settings: Record<string, Setting>
-  /** Variables that are set, matter, and have no counterpart, with the reason. */
+  /** Variables that are set and matter, but have no counterpart, with the reason. */
   dropped: Record<string, string>
 }
 

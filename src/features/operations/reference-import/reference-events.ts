@@ -9,7 +9,7 @@ import type { ReferenceDatabase } from './reference-database.ts'
 
 const PAGE = 200
 
-/** Types of events that it sends, and what they are called when they are sent. */
+/** Types of events in the old log, and what they are called when they are sent. */
 const types: Readonly<Record<string, EventType>> = {
   append: 'commit',
   sync: 'sync',
@@ -17,14 +17,14 @@ const types: Readonly<Record<string, EventType>> = {
   account: 'account',
 }
 
-/** The newest number that it has given; 0 if it has given none. */
+/** Returns the newest number that the old server has assigned; 0 if it has assigned none. */
 export function lastSeqOf(database: ReferenceDatabase): number {
   const given = database.get<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'repo_seq'")
   const newest = database.get<{ seq: number | null }>('SELECT max(seq) AS seq FROM repo_seq')
   return Math.max(given?.seq ?? 0, newest?.seq ?? 0)
 }
 
-/** Number of the first event since an instant; null if there is none. */
+/** Returns the number of the first event since an instant; null if there is none. */
 export const firstSeqSinceOf = (database: ReferenceDatabase, at: Millis): number | null =>
   database.get<{ seq: number | null }>(
     'SELECT min(seq) AS seq FROM repo_seq WHERE sequencedAt >= ?',
@@ -44,8 +44,8 @@ interface StoredEvent {
 }
 
 /**
- * Yields the events from a number on, in pages, in the form in which subscribers receive them. Those that are malformed
- * are left out, and told to `onFault`.
+ * Yields the events from a number on, in pages, in the form in which subscribers receive them. Leaves out malformed
+ * events, and reports them to `onFault`.
  */
 export function* eventsFrom(
   database: ReferenceDatabase,

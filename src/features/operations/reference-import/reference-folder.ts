@@ -1,4 +1,4 @@
-/** The folder of a reference PDS: where everything is, by its own rules and its environment. */
+/** The folder of a reference PDS: finds everything by the reference's own rules and its environment. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
@@ -12,7 +12,7 @@ import { refuseUsed, stampsOf } from './reference-use.ts'
 
 /** The name that the installer of the reference gives to its environment. */
 const ENV_FILE = 'pds.env'
-/** Folders of blobs, by the installer and by its documentation. */
+/** Folders of blobs, as the installer and as the documentation name them. */
 const blobFolders = ['blocks', 'blobs']
 
 export interface BlobPlaces {
@@ -24,7 +24,7 @@ export interface BlobPlaces {
 export interface ReferenceFolder {
   path: string
   env: ReferenceEnv
-  /** The file that `env` is from; null if there is none. */
+  /** The file that `env` comes from; null if there is none. */
   envPath: string | null
   accounts: ReferenceDatabase
   sequencer: ReferenceDatabase
@@ -85,7 +85,7 @@ function envPathOf(path: string, given: string | null): string | null {
 }
 
 /**
- * Where a variable points: the folder may have another path here than it had for the server, as in a container.
+ * Returns where a variable points. The folder may have another path here than it had for the server, as in a container.
  */
 function placeOf(path: string, env: ReferenceEnv, name: string): string | null {
   const stated = variable(env, name)
@@ -112,8 +112,8 @@ export function actorFolder({ actors }: Pick<ReferenceFolder, 'actors'>, did: Di
 }
 
 /**
- * Keys that the old server had promised to accounts to come: by the DID or the did:key that they are stored under.
- * Files without a key are left out, and told to `onFault`.
+ * Keys that the old server had reserved for future accounts, by the DID or the did:key under which they are stored.
+ * Leaves out files without a key, and reports them to `onFault`.
  */
 export function reservedKeysOf(
   { actors }: Pick<ReferenceFolder, 'actors'>,

@@ -1,4 +1,4 @@
-/** The SQL of `reference_import` and `reference_import_account`: how far moves of whole servers have come. */
+/** The SQL of `reference_import` and `reference_import_account`: the progress of moves of whole servers. */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
@@ -6,9 +6,9 @@ export interface Move {
   serverDid: string
   /** The newest number of the old event log. */
   lastSeq: number
-  /** The first of its events that are taken over; null if none are. */
+  /** The first of its events that is taken over; null if none is. */
   eventsFrom: number | null
-  /** When its browsers had come; null if they have not. */
+  /** When the signed-in browsers were brought here; null if they were not yet. */
   browsersAt: Millis | null
   finishedAt: Millis | null
 }
@@ -26,7 +26,7 @@ export const insertMove = (tx: Tx, { serverDid, lastSeq, eventsFrom }: Move, now
 export const noteBrowsers = (tx: Tx, serverDid: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE reference_import SET browsers_at = ${now} WHERE server_did = ${serverDid}`)
 
-/** End the move. What is known of single accounts is no longer needed. */
+/** End the move, and forget the states of single accounts, which are no longer needed. */
 export async function finishMove(tx: Tx, serverDid: string, now: Millis): Promise<void> {
   await tx.run(sql`UPDATE reference_import SET finished_at = ${now} WHERE server_did = ${serverDid}`)
   await tx.run(sql`DELETE FROM reference_import_account`)

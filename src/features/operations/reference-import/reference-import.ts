@@ -1,10 +1,11 @@
 /**
  * Moves a whole server of the reference into this one, in place: `holdfast import-reference`.
  *
- * The order lets the command be killed anywhere and run again. First the numbers of the event log are raised above
- * those of the old server, so that none is given twice; then its keys are kept; then accounts arrive one by one, each
- * in one transaction that also notes its arrival; then recent events, codes and reserved keys follow, which may be
- * written twice, and browsers, which are written once; and the end is noted last. Nothing of the old folder is changed.
+ * The order of the steps lets the command be killed anywhere and run again. First the numbers of the event log are
+ * raised above those of the old server, so that no number is assigned twice, and the keys of the old server are stored.
+ * Then accounts arrive one by one, each in one transaction that also notes its arrival. Then recent events, codes and
+ * reserved keys follow, which may be written twice, and browsers, which are written once. The end is noted last.
+ * Nothing in the old folder is changed.
  */
 import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
@@ -46,9 +47,9 @@ export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts
 export { mailServer, parseReferenceEnv, secretKeys, translateReferenceEnv, type Setting } from './reference-env.ts'
 export { requireBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
 
-/** Codes in one transaction. */
+/** Codes per transaction. */
 const BATCH = 200
-/** Arrivals in one page. */
+/** Arrivals per page. */
 const ARRIVALS = 500
 
 export const referenceImport: Feature = { name: 'reference-import' }
@@ -58,17 +59,17 @@ export interface Moving {
   terms: Terms
   /** Called with each fault of an account or a blob. */
   onFault(fault: string): void
-  /** Called after each account, with how many there were so far. */
+  /** Called after each account, with the number of accounts so far. */
   onProgress(accounts: number): void
 }
 
 export interface Moved {
   accounts: number
-  /** Accounts that an earlier run had brought. */
+  /** Accounts that an earlier run brought here. */
   before: number
   records: number
   blobs: number
-  /** Accounts that did not come, and blobs that did not. */
+  /** Accounts and blobs that were not brought here. */
   missingAccounts: number
   missingBlobs: number
   /** The number after which the event log continues. */
@@ -76,9 +77,9 @@ export interface Moved {
 }
 
 /**
- * Bring everything here. Faults of single accounts are told to `onFault`, and a later run tries them again. Throws
- * `OperatorError` if the old server has moved in before, or has run since the move began. It may be called again after
- * any error.
+ * Bring everything here. Faults of single accounts are reported to `onFault`, and a later run tries these accounts
+ * again. Throws `OperatorError` if the old server has moved here before, or has run since the move began. Can be called
+ * again after any error.
  */
 export async function importReference(ctx: Context, moving: Moving): Promise<Moved> {
   await blobBytes.storage(ctx).prepare({ mustReach: true })
@@ -91,7 +92,7 @@ export async function importReference(ctx: Context, moving: Moving): Promise<Mov
   return { ...moved, seq: await headSeq(ctx.db) }
 }
 
-/** Raise the numbers of events, and keep the keys of the old server. */
+/** Raise the event numbers, and store the keys of the old server. */
 async function begin(ctx: Context, { folder, terms }: Moving): Promise<Move> {
   const { serverDid, sessionKey, rotationKey } = terms
   return ctx.db.transaction(async (tx) => {
@@ -216,7 +217,7 @@ async function staleness(folder: ReferenceFolder, { did, formerState }: Arrival)
   }
 }
 
-/** Tell which accounts are here and no longer at the old server. Returns how many. */
+/** Report the accounts that are here, but no longer at the old server. Returns how many. */
 async function reportGone({ db }: Context, { folder, onFault }: Moving): Promise<number> {
   let gone = 0
   const pages = inPages(ARRIVALS, { did: '' }, ({ did }, limit) => arrivalsAfter(db, did, limit))
@@ -228,7 +229,7 @@ async function reportGone({ db }: Context, { folder, onFault }: Moving): Promise
   return gone
 }
 
-/** Bring what belongs to no single account. All of it but the browsers may be written twice. */
+/** Bring what belongs to no single account. Everything but the browsers may be written twice. */
 async function bringRest(
   ctx: Context,
   { folder, onFault }: Moving,

@@ -28,12 +28,12 @@ const BACKFILL_MILLIS = DAY_MILLIS
 /** Accounts that are read at a time. */
 export const ACCOUNTS_AT_ONCE = 4
 
-/** What the old server is called, and which of its secrets are known. */
+/** The name of the old server, and which of its secrets are known. */
 export interface Terms {
   serverDid: string
   /** The key of its session tokens; null if those cannot be exchanged here. */
   sessionKey: Uint8Array | null
-  /** Why they cannot. */
+  /** Why its session tokens cannot be exchanged here. */
   sessionFault: string | null
   /** The secret of its rotation key; null if it is not known. */
   rotationKey: Uint8Array | null
@@ -96,7 +96,7 @@ export interface Counts {
   events: number
 }
 
-/** What does not come along. */
+/** What is left behind. */
 export interface Losses {
   sessions: number
   appSessions: number
@@ -108,9 +108,9 @@ export interface Losses {
 export interface Survey {
   counts: Counts
   losses: Losses
-  /** Repositories that a server before the old one has signed, and that are signed again here. */
+  /** Repositories that a previous server has signed, and that are signed again here. */
   signedElsewhere: number
-  /** What is wrong: accounts that cannot come, and blobs that are not whole. */
+  /** What is wrong: accounts that cannot be brought here, and blobs that are missing or damaged. */
   faults: string[]
 }
 
@@ -136,7 +136,7 @@ export function belongingsOf(
 
 export interface SurveyOptions {
   now: Millis
-  /** Read every block and every blob too. */
+  /** Also read every block and every blob. */
   isThorough: boolean
   onProgress(accounts: number): void
   /** Returns why an account cannot come here; null if it can. */
@@ -172,7 +172,7 @@ export async function survey(folder: ReferenceFolder, terms: Terms, options: Sur
   return found
 }
 
-/** Read them too if `isThorough`, and count only those that can come along. */
+/** Count the events. If `isThorough`, also read them, and count only those that can be taken over. */
 function countEvents(
   { sequencer }: Pick<ReferenceFolder, 'sequencer'>,
   from: number,
@@ -236,14 +236,14 @@ async function surveyActor(found: Survey, folder: ReferenceFolder, did: Did, isT
   }
 }
 
-/** Whether the folder holds keys that were promised to accounts to come, and for whom. */
+/** Returns the account for which a key was reserved; null if the key is stored under its own did:key. */
 export const promisedTo = (name: string): Did | null => (name.startsWith('did:key:') ? null : parseDid(name))
 
 async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
   yield* items
 }
 
-/** Throws `OperatorError` if there are blobs, and their folder is missing: it may be on a disk that is not mounted. */
+/** Throws `OperatorError` if there are blobs, but their folder is missing: it may be on a disk that is not mounted. */
 export function requireBlobFolder({ blobs }: Pick<ReferenceFolder, 'blobs'>, { counts }: Pick<Survey, 'counts'>): void {
   if (counts.blobs > 0 && blobs !== null && !existsSync(blobs.stored))
     throw new OperatorError(

@@ -1,4 +1,4 @@
-/** What a repair may take from a backup: the rows of its database, which is fetched for this, and its blobs. */
+/** What a repair may take from a backup: the rows of its database, which is fetched for the purpose, and its blobs. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
@@ -12,7 +12,7 @@ import { newestSnapshots, openArchive, partsOf, unsealOf } from '../backup/backu
 export interface BackupSources extends AsyncDisposable {
   snapshot: string
   reader: Reader
-  /** Returns the bytes that may be those of a blob; null if it has none. */
+  /** Returns what may be the bytes of a blob; null if the backup has none. */
   blobs(cid: string): Promise<AsyncIterable<Uint8Array> | null>
 }
 
@@ -34,7 +34,7 @@ export async function backupSources(
     const path = join(folder, 'backup.db')
     await parts.fetchDatabase(snapshot, path)
     const db = await openDatabase({ databaseUrl: path })
-    // A version before may have made it.
+    // The backup may be from an earlier version.
     await migrate(db, migrations, clock.now())
     return {
       snapshot,

@@ -1,4 +1,4 @@
-/** Blocks of a repository from wherever there are any, by what they are: a block is only found under its own CID. */
+/** Blocks of a repository from all sources. A block is found only under its own CID. */
 import { decodeFirst, decode, type DataObject } from '../../../protocol/cbor.ts'
 import { readCar } from '../../../protocol/car.ts'
 import { cidOfCbor, type Cid } from '../../../protocol/cid.ts'
@@ -16,7 +16,7 @@ export class BlockPool {
 
   constructor(readonly dir: string) {}
 
-  /** Returns its CID, which may be another than the one that it was stored under. */
+  /** Add a block. Returns its CID, which may differ from the one that it was stored under. */
   add(source: Source, bytes: Uint8Array): Cid {
     const cid = cidOfCbor(bytes)
     let file = this.#files.get(source)
@@ -29,7 +29,7 @@ export class BlockPool {
     return this.locate(cid)?.bytes ?? null
   }
 
-  /** The first source that has it, in the order in which they were added. */
+  /** Returns the block from the first source that has it, in the order in which they were added. */
   locate(cid: Cid): { bytes: Uint8Array; source: Source } | null {
     for (const [source, file] of this.#files) {
       const bytes = file.get(cid)

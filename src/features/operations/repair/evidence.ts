@@ -1,6 +1,6 @@
 /**
- * The file that a repair makes before it changes anything: every row of the account that it may change, as it was. It
- * is a database of SQLite, whichever database the server uses, that only its owner can read.
+ * The file that a repair writes before it changes anything: every row of the account that it may change, as it was. The
+ * file is a SQLite database, whichever database the server uses, and readable only by its owner.
  */
 import { Database as SqliteFile } from 'bun:sqlite'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
@@ -29,17 +29,17 @@ import { isOfSpace } from './space-row-store.ts'
 const FOLDER = 'repairs'
 const FORMAT = 1
 
-/** What the file says of the repair. */
+/** What the file says about the repair. */
 export interface RepairNote {
   did: Did
-  /** The number of the repository whose rows it has; null if there were none. */
+  /** Number of the repository whose rows the file has; null if there were none. */
   repoId: number | null
-  /** The revision that the repair gives. */
+  /** The revision that the repair sets. */
   rev: Tid
   at: number
 }
 
-/** A repository in a space, and the revision that it has after the repair; empty if there is none. */
+/** A repository in a space, and its revision after the repair; empty if there is no revision. */
 export interface RepairedSpace {
   id: number
   space: SpaceUri
@@ -49,7 +49,7 @@ export interface RepairedSpace {
 /** The rows of a table, in pages. */
 type Rows = [TableShape, AsyncIterable<RawRow[]>]
 
-/** Writes the file, and returns its path once it is on the disk. */
+/** Write the file, and return its path once it is on the disk. */
 export async function keepEvidence(ctx: Context, note: RepairNote, brokenEvents: readonly number[]): Promise<string> {
   const shapes = await changedShapes(ctx.db)
   return writeFile(ctx, note, [], function* (reader): Generator<Rows> {
@@ -68,7 +68,7 @@ async function* eventPages(reader: Reader, shape: TableShape, seqs: readonly num
 
 async function* nothing(): AsyncGenerator<RawRow[]> {}
 
-/** The same for repositories in spaces. */
+/** As `keepEvidence`, for repositories in spaces. */
 export async function keepSpaceEvidence(
   ctx: Context,
   { did, at }: { did: Did; at: number },
@@ -104,7 +104,7 @@ async function writeFile(
   const path = join(folder, `${note.did.replaceAll(/[^a-z0-9]+/gi, '-')}-${time}-${note.rev}${kind}.db`)
   const part = `${path}.part`
   rmSync(part, { force: true })
-  // Made first, so that it is private from its first byte on.
+  // Create the file first, so that it is private from its first byte.
   closeSync(openSync(part, 'wx', 0o600))
   const file = new SqliteFile(part)
   try {
@@ -160,7 +160,7 @@ export class Evidence implements Disposable {
   readonly note: RepairNote
   readonly #file: SqliteFile
 
-  /** Throws `OperatorError` if the file is none of a repair. */
+  /** Throws `OperatorError` if the file is not from a repair. */
   constructor(path: string) {
     if (!existsSync(path)) throw new OperatorError(`there is no file ${path}`)
     this.#file = new SqliteFile(path, { readonly: true })
@@ -178,7 +178,7 @@ export class Evidence implements Disposable {
     }
   }
 
-  /** The repositories in spaces whose rows it has; none in the file of a public one. */
+  /** Returns the repositories in spaces whose rows the file has. Empty for the file of a public repository. */
   spaces(): RepairedSpace[] {
     if (!this.#has('repaired_space')) return []
     return this.#file.query<RepairedSpace, []>('SELECT id, space, rev FROM repaired_space').all()
@@ -189,8 +189,8 @@ export class Evidence implements Disposable {
   }
 
   /**
-   * Yields the rows of a table as they were, in pages. What the file of an earlier version does not have is left out:
-   * columns and tables.
+   * Yields the rows of a table as they were, in pages. Leaves out columns and tables that a file of an earlier version
+   * does not have.
    */
   *rows(table: ChangedTable | SpaceTable): Generator<RawRow[]> {
     if (!this.#has(table)) return

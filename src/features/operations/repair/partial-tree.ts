@@ -1,4 +1,4 @@
-/** Reads a tree of which nodes are missing or damaged: what is there, and the gaps in between. */
+/** Reads a tree with missing or damaged nodes: the entries that are left, and the gaps in between. */
 import { setImmediate } from 'node:timers/promises'
 import type { Cid } from '../../../protocol/cid.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
@@ -7,7 +7,7 @@ import { decodeNode, decodeRoot, keyHeight, type MstNode } from '../../../protoc
 /** Sorts after every path. */
 export const END = '~'
 
-/** Paths between these two, neither of which is in it, may be missing. */
+/** Paths between these two may be missing. The two themselves are not part of the gap. */
 export interface Gap {
   after: string
   before: string
@@ -43,7 +43,7 @@ const noKeys = (): never => {
   throw new Malformed('the root holds no key')
 }
 
-/** Returns null for a node that is missing, malformed, or not one of this place. */
+/** Returns null for a node that is missing, malformed, or does not belong at this place. */
 function nodeOf(bytes: Uint8Array | null, layer: number | null, after: string, before: string): MstNode | null {
   if (bytes === null) return null
   try {

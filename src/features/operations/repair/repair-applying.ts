@@ -1,7 +1,7 @@
 /**
- * Does a repair that was planned. First the evidence is on the disk; then the repository is built beside the damaged
- * one, as an import does, and one transaction puts it in its place, with a new commit and its `#sync`. If the process
- * ends at any point, the account has either repository whole, and the same command continues.
+ * Carries out a planned repair. First the evidence is written to the disk. Then the repository is built beside the
+ * damaged one, as in an import, and one transaction puts it in place, with a new commit and its `#sync`. If the process
+ * ends at any point, the account has one of the two repositories whole, and the same command continues.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { unthrottled } from '../../../base/pace.ts'
@@ -52,9 +52,9 @@ export interface Repaired {
 export interface RepairChoices {
   /** Accept the loss of what no source has. */
   acceptLoss: boolean
-  /** Whether records that may have been deleted since come back; null if that was not decided. */
+  /** Whether records come back that may have been deleted since; null if the operator has not decided. */
   keepUncertain: boolean | null
-  /** Where bytes of blobs may be, besides the mirror. */
+  /** Where bytes of blobs may be found, besides the mirror. */
   blobSource: BackupSources['blobs'] | null
 }
 
@@ -97,7 +97,7 @@ export async function applyRepair(ctx: Context, plan: RepairPlan, choices: Repai
   return { rev, head: head!, evidence, blobs, faults: await refreshFindings(ctx, did) }
 }
 
-/** Throws `OperatorError` unless the operator has decided what is lost and what comes back. */
+/** Throws `OperatorError` unless the operator has decided about what is lost and what comes back. */
 export function refuseUndecided(
   { losses, uncertain }: { losses: readonly string[]; uncertain: readonly string[] },
   { acceptLoss, keepUncertain }: RepairChoices,
@@ -112,7 +112,7 @@ export function refuseUndecided(
     )
 }
 
-/** A block that was signed may be anything; one that is no record refers to nothing. */
+/** A signed block may hold anything; one that is not a record refers to nothing. */
 function contentOf(value: Uint8Array): DataObject | null {
   try {
     const content = decode(value)

@@ -1,9 +1,9 @@
 /**
- * What can be rebuilt of a repository, and from what. Changes nothing.
+ * Plans what can be rebuilt of a repository, and from what. Changes nothing.
  *
- * The newest commit with a valid signature says which tree is right; its root proves every attempt to complete it. What
- * is stored and not in that tree is kept, unless the event log says that it was deleted. Only what no source has is
- * lost.
+ * The newest commit with a valid signature says which tree is right: its root proves every attempt to complete the
+ * tree. Stored records outside that tree are kept, unless the event log says that they were deleted. Only what no
+ * source has is lost.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -25,7 +25,7 @@ import { NO_NUMBER, nextOrphan, rawEvents, rawNodes, rawRecords, rawRepo, type R
 export interface RepairSources {
   /** An archive of the repository (CAR). */
   car?: AsyncIterable<Uint8Array>
-  /** What a backup has of the repository. */
+  /** The database of a backup. */
   backup?: Reader | null
 }
 
@@ -34,7 +34,7 @@ export interface PlannedRecord {
   cid: Cid
   /** Where the block comes from. */
   source: Source
-  /** Revision and time of its row, if that says the same record. */
+  /** Revision and time of its row, if the row holds the same record. */
   written: { rev: Tid; at: number } | null
 }
 
@@ -42,19 +42,19 @@ export interface RepairPlan {
   did: Did
   /** The row of the repository; null if it is lost. */
   repo: RawRepo | null
-  /** The number under which rows of the repository are stored; null if there are none. */
+  /** Number under which the rows of the repository are stored; null if there are none. */
   repoId: number | null
-  /** No revision may be lower. */
+  /** The revision of the repair must not be lower. */
   newestRev: Tid | null
   records: Map<string, PlannedRecord>
   pool: BlockPool
   /** Numbers of events that no subscriber can read. */
   brokenEvents: number[]
-  /** What is wrong and what becomes of it, in words. */
+  /** What is wrong, and what the repair does about it, in words. */
   steps: string[]
-  /** What no source has, in words: the repair loses it. */
+  /** What the repair loses because no source has it, in words. */
   losses: string[]
-  /** Records that a source has, and that may have been deleted since. */
+  /** Records that a source has, but that may have been deleted since. */
   uncertain: string[]
   /** Roots of the archive. */
   archiveRoots: readonly Cid[]
@@ -79,7 +79,7 @@ export async function planRepair(ctx: Context, did: Did, sources: RepairSources)
   }
 }
 
-/** An older state that another source has, complete. */
+/** A complete older state from another source. */
 interface Base {
   rev: Tid
   entries: Map<string, Cid>
@@ -120,9 +120,9 @@ function commitOf(bytes: Uint8Array | null, did: Did, key: PublicKey): { rev: Ti
 }
 
 interface Row {
-  /** What its block is. */
+  /** The CID of its block. */
   cid: Cid
-  /** What the row says that it is; null if that is no CID. */
+  /** The CID in the row; null if the row has none. */
   said: Cid | null
   rev: Tid
   at: number
@@ -158,13 +158,13 @@ class Planner {
   readonly #losses: string[] = []
   readonly #uncertain: string[] = []
   readonly #brokenEvents: number[] = []
-  /** Sound rows by path: the block is what the row says, and the path is one. */
+  /** Sound rows by path: the block has the CID in the row, and the path is valid. */
   readonly #rows = new Map<string, Row>()
-  /** How many nodes of the tree are not where they should be, by where they are. */
+  /** How many nodes of the tree are not in the table of nodes, by the source that has them. */
   readonly #foreignNodes = new Map<Source, number>()
-  /** Rows whose block is not what they say. */
+  /** Rows whose block does not have the CID in the row. */
   readonly #unsound = new Map<string, Row>()
-  /** What the log says last of each path. */
+  /** The last change of each path in the event log. */
   readonly #changes = new Map<string, { rev: Tid; cid: Cid | null }>()
   readonly #commits: { rev: Tid; data: Cid; source: string }[] = []
 
@@ -195,7 +195,7 @@ class Planner {
     const root = newest?.data ?? (repo && cidFromBytes(repo.data))
     const entries = await this.#entriesAt(root)
     this.#keepUnlisted(entries)
-    // A revision that no commit has may be damaged, and relays refuse those of the future.
+    // A revision that no commit has may be damaged, and relays refuse revisions from the future.
     const newestRev =
       newest?.rev ?? (repo !== null && parseTid(repo.rev) !== null && !this.isAhead(repo.rev) ? repo.rev : null)
     const records = this.#findBlocks(entries, newestRev)
@@ -236,7 +236,7 @@ class Planner {
           this.#addCommit(commit.bytes, 'the event log')
           for (const { path, cid } of ops) this.#changes.set(path, { rev: rev as Tid, cid })
         }
-        // A commit is its own proof, whatever is wrong around it.
+        // A commit proves itself, whatever is wrong with the event around it.
         if (!checked.ok && body !== null && body['commit'] instanceof Cid)
           this.#addCommit(this.pool.get(body['commit']), 'the event log')
       }
@@ -253,7 +253,7 @@ class Planner {
     if (misnamed > 0) this.#steps.push(`${misnamed} records are stored under invalid paths`)
   }
 
-  /** The rows of a repository that has lost its own row are those whose tree has a root that was signed. */
+  /** If a repository has lost its own row, find the rest of its rows: their tree has a root that was signed. */
   async #findOrphan(reader: Reader): Promise<number | null> {
     const roots = new Set(this.#commits.map(({ data }) => data.toString()))
     for (let id = await nextOrphan(reader, 0); id !== null; id = await nextOrphan(reader, id)) {
@@ -278,7 +278,7 @@ class Planner {
     return found?.bytes ?? null
   }
 
-  /** The entries of the right tree, as far as they can be known. */
+  /** Returns the entries of the right tree, as far as they can be known. */
   async #entriesAt(root: Cid | null): Promise<Map<string, Cid>> {
     const { entries, gaps } =
       root === null
@@ -322,7 +322,7 @@ class Planner {
     return changed
   }
 
-  /** No attempt gives the signed root. All that is known is kept, and what cannot be known is told. */
+  /** No attempt gives the signed root: keep everything that is known, and report what cannot be known. */
   #guessed(known: Map<string, Cid>, gaps: readonly Gap[], root: Cid | null): Map<string, Cid> {
     for (const [path, cid] of this.base?.entries ?? []) {
       if (!isIn(gaps, path) || known.has(path)) continue
@@ -340,7 +340,7 @@ class Planner {
     return known
   }
 
-  /** Rows that the tree does not have were acknowledged and are being served: they stay, unless they were deleted. */
+  /** Rows outside the tree were acknowledged and are being served: keep them, unless they were deleted. */
   #keepUnlisted(entries: Map<string, Cid>): void {
     const rowless = new Map<string, string>()
     for (const [path, cid] of entries) if (!this.#rows.has(path)) rowless.set(cid.toString(), path)

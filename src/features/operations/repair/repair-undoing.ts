@@ -1,6 +1,6 @@
 /**
- * Undoes a repair with the file that it has kept: the rows are again what they were, with all that was wrong with them.
- * Only the head is another, because its revision cannot go back: the tree of that time is signed again. Events that no
+ * Undoes a repair with the file that it has kept: the rows become what they were, with everything that was wrong with
+ * them. Only the head differs: its revision cannot go back, so the former tree is signed again. Events that no
  * subscriber could read stay in the file. Takedowns stay as moderators have left them since.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
@@ -30,7 +30,8 @@ import { deleteSpaceRows, spaceRev } from './space-row-store.ts'
 const tablesOfRepo = ['repo_node', 'record', 'large_record'] as const
 
 /**
- * Throws `OperatorError` if the file is none of a repair, the repository had no row then, or it was written to since.
+ * Throws `OperatorError` if the file is not from a repair, if the repository had no row then, or if it was written to
+ * since.
  */
 export async function undoRepair(ctx: Context, path: string): Promise<{ did: Did; rev: Tid; faults: string[] }> {
   using evidence = new Evidence(path)
@@ -87,7 +88,7 @@ async function undoInSpaces(ctx: Context, evidence: Evidence): Promise<Tid> {
   const newest = spaces.map((space) => space.rev).reduce((most, one) => (one > most ? one : most))
   const rev = nextRev(ctx, newest === '' ? null : newest)
   const revs = new Map(spaces.map((space) => [space.id as SqlValue, space.rev]))
-  // A revision that the repair has left as it was need not rise.
+  // A revision that the repair did not change need not rise.
   const risen = (row: RawRow): RawRow => (row['rev'] === revs.get(row['id']!) ? row : { ...row, rev })
   await ctx.db.transactionOn(accountLock(did), async (tx) => {
     for (const space of spaces) {

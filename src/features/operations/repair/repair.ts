@@ -1,6 +1,7 @@
 /**
- * The door of repairs: what can be rebuilt of a damaged repository, from what, and doing it in one commit that relays
- * accept. Never begins by itself. The previous rows are kept in a file, from which the repair can be undone.
+ * The door of repairs: finding out what can be rebuilt of a damaged repository, and from what, and rebuilding it in one
+ * commit that relays accept. A repair never begins by itself. It keeps the previous rows in a file, with which it can
+ * be undone.
  */
 export { planRepair, type RepairPlan } from './repair-plan.ts'
 export { applyRepair, type Repaired } from './repair-applying.ts'

@@ -1,4 +1,4 @@
-/** The SQL of repairs: rows as they are, whatever is wrong with them. */
+/** The SQL of repairs: it reads and writes rows as they are, whatever is wrong with them. */
 import { sqlName, sqlNames, tablesOf, type TableShape } from '../../../platform/database/catalog.ts'
 import {
   inBoundedPages,
@@ -29,7 +29,7 @@ export interface RawRepo {
 export const rawRepo = (reader: Reader, did: Did): Promise<RawRepo | null> =>
   reader.get(sql`SELECT id, rev, head, data, commit_block AS "commitBlock", fresh FROM repo WHERE did = ${did}`)
 
-/** The lowest number of a repository that has rows and is above `after`, although there is no repository of it. */
+/** Returns the lowest number above `after` that has rows of a repository, but no repository. */
 export async function nextOrphan(reader: Reader, after: number): Promise<number | null> {
   const next = (table: Sql, from: Sql) => sql`(SELECT min(repo_id) FROM ${table} WHERE repo_id > ${from})`
   const found: number[] = []
@@ -72,7 +72,7 @@ export const rawRecords = (reader: Reader, repoId: number): AsyncGenerator<RawRe
   )
 }
 
-/** The nodes of its tree, in pages. */
+/** The nodes of a repository's tree, in pages. */
 export const rawNodes = (reader: Reader, repoId: number): AsyncGenerator<{ cid: Uint8Array; bytes: Uint8Array }[]> => {
   const page = ({ cid }: { cid: Uint8Array }, limit: number) =>
     sql`FROM repo_node WHERE repo_id = ${repoId} AND cid > ${cid} ORDER BY cid LIMIT ${limit}`
@@ -86,11 +86,11 @@ export const rawNodes = (reader: Reader, repoId: number): AsyncGenerator<{ cid: 
   )
 }
 
-/** Stands for the number of an event that has none yet. Numbers begin with 1. */
+/** Stands for the number of an event that has none yet. Numbers start at 1. */
 export const NO_NUMBER = 0
 
 export interface RawEvent {
-  /** `NO_NUMBER` if it has none yet. */
+  /** `NO_NUMBER` if the event has none yet. */
   seq: number
   did: Did
   type: EventType
@@ -99,8 +99,8 @@ export interface RawEvent {
 }
 
 /**
- * The events of a repository in their order and in pages: those of the log and then, on PostgreSQL, those that have no
- * number yet. Reads the whole log once: the list of events by account may be damaged too.
+ * Yields the events of a repository in order, in pages: those of the log and then, on PostgreSQL, those without a
+ * number. Reads the whole log once, because the list of events by account may be damaged too.
  */
 export async function* rawEvents(reader: Reader, did: Did): AsyncGenerator<RawEvent[]> {
   const listed = await reader.all<{ seq: number; bytes: number }>(
@@ -142,7 +142,7 @@ function rawPending(reader: Reader, did: Did): AsyncGenerator<RawPending[]> {
   )
 }
 
-/** Splits rows that are read, or whose sizes are known, into pages. */
+/** Split rows into pages. The rows were read, or their sizes are known. */
 export function* boundedPages<Row>(rows: Iterable<Row>, bytesOf: (row: Row) => number): Generator<Row[]> {
   let page: Row[] = []
   let bytes = 0
@@ -212,7 +212,7 @@ export function rowsOf(reader: Reader, { name, columns, key, wide }: TableShape,
   })
 }
 
-/** Put rows back, in place of those with the same keys, which keep their values of the columns `kept`. */
+/** Put rows back. They replace rows with the same keys, which keep their values of the columns `kept`. */
 export async function putRows(
   tx: Tx,
   { name, columns, key }: TableShape,
@@ -233,7 +233,7 @@ export async function putRows(
 export const deleteReferencesOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM blob_reference WHERE did = ${did}`)
 
-/** Records that both repositories have are taken down in the second one as in the first. */
+/** Take down those records of the second repository that are taken down in the first. */
 export async function keepTakedowns(tx: Tx, { from, to }: { from: number; to: number }): Promise<void> {
   const there = (isDown: Sql) =>
     sql`path IN (SELECT path FROM record WHERE repo_id = ${from} AND takedown_ref ${isDown})`
@@ -243,7 +243,7 @@ export async function keepTakedowns(tx: Tx, { from, to }: { from: number; to: nu
   await rawParts.copyTakedowns(tx, { from, to })
 }
 
-/** Give the account the repository of this number, with the row as it was and another head. */
+/** Give the account the repository of this number, with its former row but another head. */
 export async function putHead(tx: Tx, did: Did, id: number, row: RawRow): Promise<void> {
   await tx.run(sql`UPDATE repo SET did = NULL WHERE did = ${did}`)
   const changes = Object.entries(row)

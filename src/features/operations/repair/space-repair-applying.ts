@@ -1,4 +1,4 @@
-/** Does a repair of repositories in spaces that was planned, in one transaction, once the evidence is on the disk. */
+/** Carries out a planned repair of repositories in spaces: in one transaction, once the evidence is on the disk. */
 import { OperatorError } from '../../../base/operator-error.ts'
 import { unthrottled } from '../../../base/pace.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -13,7 +13,7 @@ import { refuseUndecided, type RepairChoices } from './repair-applying.ts'
 import type { PlannedSpace, SpaceRepairPlan } from './space-repair-plan.ts'
 import { deleteSpaceRows, spaceRev } from './space-row-store.ts'
 
-/** A number that no repository has. */
+/** A number that belongs to no repository. */
 const NO_REPO = -1
 
 export interface RepairedSpaces {
@@ -55,7 +55,7 @@ async function write(tx: Tx, { did, pool }: SpaceRepairPlan, planned: PlannedSpa
     throw new OperatorError('a repository was written to during the repair: repeat it')
   await spaceParts.replaceRepo(tx, { id, did, uri, authority, type, rev, records, state })
   for (const piece of inPieces(planned.deletes)) await spaceParts.deleteRecords(tx, id, piece)
-  // Blocks are read as they are needed.
+  // Read blocks only when they are needed.
   for (const piece of inPieces(planned.puts)) {
     const rows = piece.map(({ path, cid, rev: own }) => ({ path, cid, rev: own ?? rev, value: pool.get(cid)! }))
     await spaceParts.putRecords(tx, id, rows)

@@ -1,9 +1,9 @@
 /**
- * What can be rebuilt of an account's repositories in spaces, and from what. Changes nothing.
+ * Plans what can be rebuilt of an account's repositories in spaces, and from what. Changes nothing.
  *
- * There is no tree and no stored signature. The state of the set hash says which records are right, and proves every
- * attempt to complete them, from the rows, the latest changes, a backup or an archive. If no attempt fits, what is
- * stored is kept, and what no source has is lost.
+ * These repositories have no tree and no stored signature. The state of the set hash says which records are right: it
+ * proves every attempt to complete them from the rows, the latest changes, a backup or an archive. If no attempt fits,
+ * what is stored is kept, and what no source has is lost.
  */
 import type { Context } from '../../../platform/context.ts'
 import { unthrottled } from '../../../base/pace.ts'
@@ -42,7 +42,7 @@ import {
 const PAGE_SPACES = 100
 const MAX_AHEAD_MILLIS = 10 * 60_000
 
-/** A record that is written. Its block is in the pool. */
+/** A record to write. Its block is in the pool. */
 export interface PlannedSpaceRecord {
   path: string
   cid: Cid
@@ -63,9 +63,9 @@ export interface PlannedSpace {
   state: Uint8Array
   puts: readonly PlannedSpaceRecord[]
   deletes: readonly string[]
-  /** Whether the latest changes are forgotten: readers compare hashes, and read all records again. */
+  /** Whether to forget the latest changes: readers then compare hashes, and read all records again. */
   forgetsChanges: boolean
-  /** Records whose references are replaced, and those that they get. */
+  /** Records whose references are replaced, and the references that they get. */
   referrers: readonly string[]
   references: readonly { record: string; cid: string; rev: Tid | null }[]
 }
@@ -73,16 +73,16 @@ export interface PlannedSpace {
 export interface SpaceRepairPlan {
   did: Did
   spaces: readonly PlannedSpace[]
-  /** Spaces with references to blobs, of which nothing else is left: the references go. */
+  /** Spaces of which only references to blobs are left. These references are removed. */
   strays: readonly SpaceUri[]
   /** Holds the blocks of records. */
   pool: BlockPool
   steps: string[]
-  /** What no source has, in words: the repair loses it. */
+  /** What the repair loses because no source has it, in words. */
   losses: string[]
-  /** Records that a source has, and that may have been deleted since: `number of the repository path`. */
+  /** Records that a source has, but that may have been deleted since, each as `<number of the repository> <path>`. */
   uncertain: string[]
-  /** What cannot be decided: nothing is changed there. */
+  /** What cannot be decided and is therefore left alone. */
   undecided: string[]
 }
 
@@ -120,26 +120,26 @@ type Entries = ReadonlyMap<string, Cid>
 
 /** The rows of records. */
 interface StoredRecords {
-  /** By path, as the rows say. */
+  /** CIDs in the rows, by path. */
   said: Map<string, Cid>
-  /** By path, what the blocks are. */
+  /** CIDs of the blocks, by path. */
   are: Map<string, Cid>
   revs: Map<string, string>
-  /** Keys of rows that are no paths. */
+  /** Keys of rows that are not paths. */
   misnamed: string[]
-  /** Paths of rows whose CID is none. */
+  /** Paths of rows whose CID is invalid. */
   nameless: Set<string>
 }
 
 interface Base {
   source: Source
   entries: Entries
-  /** Null if it is not known: changes cannot be added to it. */
+  /** Null if it is not known: then changes cannot be added to this state. */
   rev: Tid | null
 }
 
 class SpacePlanner {
-  /** The last state that was asked for: adding and removing an element takes 50 µs. */
+  /** The last state, from which the next is computed: adding or removing an element takes 50 µs. */
   #known: { entries: Entries; state: Uint8Array } = { entries: new Map(), state: emptySetState() }
 
   constructor(
@@ -173,7 +173,7 @@ class SpacePlanner {
     return { spaces: planned, strays }
   }
 
-  /** Returns where a damaged repository belongs and its number; null if nothing says. */
+  /** Returns the space and the number of a damaged repository; null if nothing tells them. */
   async #settle({ space, repo, placeId }: SpacePlace): Promise<Settled | null> {
     const { reader, plan } = this
     if (repo !== null && placeId !== null && repo.id !== placeId) {
@@ -229,8 +229,8 @@ class SpacePlanner {
   }
 
   /**
-   * Repositories of which both rows are lost: a backup knows their numbers, if anything else of them is left. Otherwise
-   * references are all that is left of them.
+   * Finds repositories that have lost both of their rows. A backup knows their numbers; they count if anything else is
+   * left of them. Without a backup, only references are left of them.
    */
   async #lostPlaces(seen: ReadonlySet<SpaceUri>): Promise<{ lost: Settled[]; strays: SpaceUri[] }> {
     const { reader, plan, sources } = this
@@ -256,7 +256,7 @@ class SpacePlanner {
     return { lost, strays }
   }
 
-  /** Whether a repository is there, of which two rows disagree whose it is. */
+  /** Whether there is a repository whose two rows disagree about where it belongs. */
   async #isUndecided(space: SpaceUri): Promise<boolean> {
     const { reader, plan } = this
     const places = await spaceParts.places(reader, plan.did, '', Number.MAX_SAFE_INTEGER)
@@ -342,7 +342,7 @@ class SpacePlanner {
     return rows
   }
 
-  /** Older states, complete, that other sources have. */
+  /** Complete older states from other sources. */
   async #basesOf({ uri }: SpaceAddress): Promise<Base[]> {
     const { sources, plan } = this
     const bases: Base[] = []
@@ -376,8 +376,8 @@ class SpacePlanner {
   }
 
   /**
-   * The records that a repository should have. `how`: from what, if the set hash proves it; otherwise null, with what a
-   * source has in addition.
+   * Returns the records that a repository should have. `how` says what they follow from, if the set hash proves them.
+   * Otherwise `how` is null, and `uncertain` has further records from other sources.
    */
   #entriesOf({ name, rows, log, bases, target }: Known): Found {
     const { said, are } = rows
@@ -412,12 +412,12 @@ class SpacePlanner {
       if (!entries.get(path)?.equals(cid)) removeFromSet(state, setElement(path, cid))
     for (const [path, cid] of entries)
       if (!before.entries.get(path)?.equals(cid)) addToSet(state, setElement(path, cid))
-    // Callers may change the entries.
+    // Copy the entries, because callers may change them.
     this.#known = { entries: new Map(entries), state }
     return new Uint8Array(state)
   }
 
-  /** Leaves out what has no block anywhere, or puts another version in its place. */
+  /** Remove records whose block no source has, or replace them by another version that is left. */
   #findBlocks(name: string, entries: Map<string, Cid>, { are }: StoredRecords): void {
     const { plan, sources } = this
     const found = new Map<Source, number>()
@@ -441,7 +441,7 @@ class SpacePlanner {
 
   #newestRev(repo: SpacePlace['repo'], log: ChangeLog, { revs }: StoredRecords): Tid | null {
     const own = repo === null ? null : parseTid(repo.rev)
-    // Both say it, so it was one, whatever the clock says now.
+    // Row and changes agree, so it was a revision, whatever the clock says now.
     if (own !== null && own === log.newest) return own
     const all = [own, log.newest, ...[...revs.values()].map(parseTid)]
     return all.reduce(
@@ -516,7 +516,7 @@ function isObject(value: Uint8Array): boolean {
 
 const withAll = (entries: Entries, others: Entries): Entries => new Map([...entries, ...others])
 
-/** The entries with the changes since a revision. */
+/** Returns the entries with the changes since a revision applied. */
 function withChanges(entries: Entries, { last }: ChangeLog, since: string): Entries {
   const changed = new Map(entries)
   for (const [path, { rev, cid }] of last) {
@@ -528,13 +528,13 @@ function withChanges(entries: Entries, { last }: ChangeLog, since: string): Entr
   return changed
 }
 
-/** Without rows of which no change tells, and whose record is missing where a change wrote it: it is stored there. */
+/** Without moved rows: no change mentions them, and their record is missing at the path where a change wrote it. */
 function withoutMoved(entries: Entries, said: Entries, { last }: ChangeLog): Entries {
   const missing = new Set([...last].flatMap(([path, { cid }]) => (cid === null || said.has(path) ? [] : [cid])))
   return new Map([...entries].filter(([path, cid]) => last.has(path) || !missing.has(cid.toString())))
 }
 
-/** The revision of a record, if anything tells; null otherwise. */
+/** Returns the revision of a record; null if nothing tells it. */
 function revOf(path: string, cid: Cid, { revs }: StoredRecords, { last }: ChangeLog, newest: Tid | null): Tid | null {
   const change = last.get(path)
   if (change?.cid === cid.toString()) return parseTid(change.rev)

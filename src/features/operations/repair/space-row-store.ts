@@ -25,7 +25,7 @@ export const deleteSpaceRows = (
   space: { id: number; space: SpaceUri },
 ): Promise<number> => tx.run(sql`DELETE FROM ${sqlName(table)} WHERE ${isOfSpace(table, did, space)}`)
 
-/** A row that says where a repository belongs. There are two of each, so that one can be lost. */
+/** A row that says where a repository belongs. Each repository has two of them, so that one can be lost. */
 export interface SpaceTrace {
   did: Did | null
   space: SpaceUri

@@ -92,7 +92,7 @@ export async function folderFault(folder: string, minFreeBytes: number): Promise
   }
 }
 
-/** An error of the database says itself what is wrong. */
+/** A database error already says what is wrong. */
 const writeFaultOf = (error: unknown, otherwise: Fault): Fault =>
   error instanceof DatabaseUnavailable ? error.message : (storageFaultOf(error) ?? otherwise)
 

@@ -28,7 +28,10 @@ async function mayReadMetrics(exchange: Exchange): Promise<void> {
   if (metricsRequireAdmin ?? !exchange.isNear) await operator().check(exchange)
 }
 
-/** What dashboards show of a process and its machine. Names of the process are those of all Prometheus clients. */
+/**
+ * Metrics of a process and its machine for dashboards. Those of the process have the names that all Prometheus clients
+ * use.
+ */
 function declareProcess(ctx: Context): void {
   const { config, clock, metrics } = ctx
   metrics.gauge('process_start_time_seconds', 'Start time of the process, in Unix seconds', () =>
