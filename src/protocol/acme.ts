@@ -1,4 +1,4 @@
-/** What a certificate authority and its client say to each other. Source: RFC 8555; RFC 9773, renewal information. */
+/** Messages between a certificate authority and its client (ACME). Source: RFC 8555; RFC 9773, renewal information. */
 import { createHash, createPublicKey, sign, type KeyObject } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 import { base64url } from './base64url.ts'
@@ -37,7 +37,7 @@ export const acmeOrder = Type.Object({
 })
 export type AcmeOrder = Static<typeof acmeOrder>
 
-/** Without padding, and with at least 128 bits of entropy. RFC 8555, 8.1. */
+/** A challenge token: base64url without padding. RFC 8555, 8.1. */
 const token = /^[\w-]{20,256}$/
 export const isToken = (text: string): boolean => token.test(text)
 
@@ -70,7 +70,9 @@ export function publicJwk(key: KeyObject): P256Jwk {
 
 interface SignedRequest {
   key: KeyObject
-  /** URL of the account; null for a request that makes or finds it, which carries the public key instead. */
+  /**
+   * URL of the account; null for a request that creates or looks up the account, which carries the public key instead.
+   */
   account: string | null
   nonce: string
   url: string
@@ -87,7 +89,9 @@ export function signedRequest({ key, account, nonce, url, payload }: SignedReque
   return JSON.stringify({ protected: header, payload: body, signature: base64url(signature) })
 }
 
-/** What proves control of a name. It follows from the token and the key alone. RFC 8555, 8.1. */
+/**
+ * The key authorization, which proves control of a name. Computed from the token and the account key. RFC 8555, 8.1.
+ */
 export const keyAuthorization = (tokenOfChallenge: string, key: KeyObject): string =>
   `${tokenOfChallenge}.${thumbprint(publicJwk(key))!}`
 

@@ -13,7 +13,9 @@ export interface SignedRequest {
   body: Uint8Array
 }
 
-/** UTF-8 lines joined by LF, without one at the end. The body is represented by the lower-case hex of its SHA-256. */
+/**
+ * UTF-8 lines joined by LF, without a trailing LF. The lower-case hex of the SHA-256 of the body stands for the body.
+ */
 export const requestText = ({ method, path, timestamp, nonce, body }: SignedRequest): string =>
   [method.toUpperCase(), path, timestamp, nonce, createHash('sha256').update(body).digest('hex')].join('\n')
 

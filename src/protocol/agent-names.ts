@@ -1,13 +1,13 @@
-/** The names that the protocol of agents gives to grants, tokens and events. */
+/** Names of grants, tokens and events in the agent protocol. */
 
-/** Grants by which agents get tokens. */
+/** Grant types with which agents get tokens. */
 export const JWT_BEARER_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 export const CLAIM_GRANT = 'urn:workos:agent-auth:grant-type:claim'
 
 /** The kind of token with which a provider vouches for an agent. */
 export const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
 
-/** The event by which a provider ends an agent. */
+/** The event with which a provider revokes an agent. */
 export const ASSERTION_REVOKED = 'https://schemas.workos.com/events/agent/auth/identity/assertion/revoked'
 
 /** Longest name by which an agent may call itself when it registers (`client_name`). */

@@ -1,17 +1,17 @@
 /**
- * What an app password may be limited to: the scopes of OAuth, without those that only the account itself may have, and
- * presets of them.
+ * Scopes that can limit an app password: the OAuth scopes, except those that only the account itself may have, and
+ * named presets of them.
  */
 import { scopeGrammar } from './scope-grammar.ts'
 import { BASE_SCOPE, isBoundedScope, parseScopes } from './scopes.ts'
 
-/** Longest text of scopes. Every access token has it. */
+/** Longest scope text. Every access token carries it. */
 const MAX_SCOPE_CHARS = 4096
 
-/** What an app password of the standard may, without messages, and without the email address. */
+/** What a standard app password may do, except for direct messages and the email address. */
 const UNLIMITED = 'transition:generic'
 
-/** Methods of the AppView that only read, those for the account itself included. */
+/** Read-only AppView methods, including those that return the account's own data. */
 const readMethods = [
   'actor.getPreferences',
   'actor.getProfile',
@@ -57,7 +57,10 @@ const readMethods = [
   'unspecced.getPostThreadV2',
 ]
 
-/** Presets by their names on the wire, which never change. An app password keeps the scopes that it was made with. */
+/**
+ * Presets by name. The names are part of the wire format and never change. An app password keeps the scopes that it was
+ * made with.
+ */
 export const scopePresets = {
   post: 'repo:app.bsky.feed.post?action=create',
   read: `rpc?${readMethods.map((method) => `lxm=app.bsky.${method}`).join('&')}&aud=*`,
@@ -67,8 +70,8 @@ export const scopePresets = {
 const isScopePreset = (name: string): name is keyof typeof scopePresets => Object.hasOwn(scopePresets, name)
 
 /**
- * Returns the text of scopes that an app password is limited to, with the base scope and those of the presets; without
- * any, all that apps usually need. Or the fault, which names the scope or preset.
+ * Returns the scope text of an app password: the base scope, the given scopes and those of the presets; without any,
+ * what apps usually need (`transition:generic`). On failure, the message names the faulty scope, or the known presets.
  */
 export function appPasswordScope({
   scope,

@@ -29,7 +29,7 @@ export interface AuthorizationRequest {
   /** A DID or a handle, in lower case. It only prefills the form; the person may sign in with another account. */
   loginHint: string | null
   prompt: Prompt | null
-  /** The first language of `ui_locales` that there is; null or absent if the app names none. */
+  /** The first language in `ui_locales` that this server has; null or absent if the app names none of them. */
   language?: Language | null
   /** Thumbprint of the key that the code is bound to; null if any key may redeem it. */
   dpopJkt: string | null
@@ -54,7 +54,7 @@ const absent = (name: string, error = 'invalid_request'): Rule => ({
   holds: (given) => given[name] === undefined,
 })
 
-/** The state is kept with the request, and returned in an address. */
+/** The state is stored with the request, and is part of the URL that returns to the app. */
 const MAX_STATE_BYTES = 2048
 
 const rules: readonly Rule[] = [
@@ -141,8 +141,8 @@ const rules: readonly Rule[] = [
 ]
 
 /**
- * `proofJkt` is the key of the request's own DPoP proof; null if it had none. `spaces`: there are scopes for spaces.
- * Returns the checked request, or the OAuth error.
+ * `proofJkt` is the key of the request's own DPoP proof; null if it had none. `spaces`: whether this server has scopes
+ * for spaces. Returns the checked request, or the OAuth error.
  */
 export function checkAuthorizationRequest(
   given: Given,

@@ -1,10 +1,11 @@
 /**
- * Base64url (RFC 4648, 5) without padding, in canonical form only: nothing that is signed or stored has two spellings.
+ * Base64url (RFC 4648, 5) without padding, in canonical form only, so that a signed or stored value has exactly one
+ * text.
  */
 import { withoutTrailing } from '../base/trailing.ts'
 
 export const base64url = (bytes: Uint8Array): string =>
-  // The buffer behind a `Buffer` costs more to ask for than all the rest.
+  // Reading `buffer` of a `Buffer` takes longer than encoding it, so a `Buffer` is used as it is.
   (bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString(
     'base64url',
   )

@@ -16,7 +16,7 @@ export interface Block {
   bytes: Uint8Array
 }
 
-/** Blocks, or bytes of CAR sections that are framed already. */
+/** Blocks, or the bytes of complete CAR sections. */
 type Page = readonly Block[] | Uint8Array
 type Pages = Iterable<Page> | AsyncIterable<Page>
 type Roots = Cid | readonly Cid[] | null
@@ -26,7 +26,7 @@ const HEADER_VERSION = 1
 
 // Writing
 
-/** A whole archive of few blocks, which an event carries: it is written into the frame of the event directly. */
+/** A whole archive of few blocks, for an event. The encoder writes it directly into the frame of the event. */
 export class SmallCar extends WrittenBytes {
   readonly #header: Uint8Array
   readonly #blocks: readonly Block[]
@@ -61,7 +61,7 @@ export const carOf = (root: Cid | null, blocks: readonly Block[]): Uint8Array =>
  */
 export async function* writeCar(roots: Roots, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(roots)
-  // A part that was yielded belongs to the reader of the stream and must not change.
+  // A yielded chunk belongs to the consumer of the stream, so its part of the buffer is never written again.
   let buffer = newBuffer(CHUNK_BYTES)
   buffer.set(header)
   let [start, end] = [0, header.length]
@@ -90,7 +90,7 @@ export async function* writeCar(roots: Roots, pages: Pages): AsyncGenerator<Uint
   if (end > start) yield chunk()
 }
 
-/** Not zeroed, because it is written from the start, and not in the pool that buffers share. */
+/** Not zeroed, because the writer fills it from the start, and not taken from the pool that small buffers share. */
 const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(roots: Roots): Uint8Array {
@@ -108,9 +108,12 @@ function headerOfAll(roots: readonly Cid[]): Uint8Array {
   return framed
 }
 
-/** An archive without a root begins with this. */
+/** The header of an archive without a root. */
 export const rootlessHeader = headerOfAll([])
-/** The header of nearly every archive, but for the CID, and where the CID is in it. */
+/**
+ * The header of an archive with one root, as nearly all have, with a placeholder for the CID, and the offset of the
+ * CID.
+ */
 const noCid = new Uint8Array(CID_BYTES_LENGTH).fill(0xff)
 const oneRoot = headerOfAll([new Cid(noCid)])
 const oneRootAt = Buffer.from(oneRoot).indexOf(noCid)
@@ -120,14 +123,14 @@ function sectionLength(block: Block): number {
   return varintLength(length) + length
 }
 
-/** Returns a block as it is in archives. */
+/** Returns a block as a section of an archive. */
 export function sectionOf(block: Block): Uint8Array {
   const section = new Uint8Array(sectionLength(block))
   writeSection(section, 0, block)
   return section
 }
 
-/** Returns what stands before a block of some length in archives. */
+/** Returns the beginning of a section: its length and the CID, which precede the bytes of the block. */
 export function sectionHead(cid: Cid, blockBytes: number): Uint8Array {
   const length = CID_BYTES_LENGTH + blockBytes
   const head = new Uint8Array(varintLength(length) + CID_BYTES_LENGTH)
@@ -174,7 +177,7 @@ export interface Car {
   pages: AsyncGenerator<Block[]>
 }
 
-/** An archive as sections, without an object per block, for a reader of many blocks that keeps none. */
+/** An archive as sections, without an object per block, for a caller that reads many blocks and keeps none. */
 export interface SectionedCar {
   roots: Cid[]
   /**

@@ -18,14 +18,14 @@ export interface DataObject {
   [key: string]: Data
 }
 
-/** A byte string that is put together only when it is written, in the place where it belongs. For the encoder alone. */
+/** A byte string that writes itself directly into the output of the encoder. `decode` never returns one. */
 export abstract class WrittenBytes {
   abstract readonly length: number
   /** Writes exactly `length` bytes. Must not encode anything. */
   abstract writeTo(target: Uint8Array, start: number): void
 }
 
-/** What the encoder takes. */
+/** A value that the encoder accepts. */
 export type Encodable = Data | WrittenBytes | Encodable[] | { [key: string]: Encodable }
 
 /** How deep lists and objects may nest, in levels: far more than any lexicon needs, far less than the stack allows. */
@@ -33,7 +33,7 @@ export const MAX_DEPTH_LEVELS = 128
 
 const major = { unsigned: 0x00, negative: 0x20, bytes: 0x40, text: 0x60, list: 0x80, map: 0xa0, tag: 0xc0 } as const
 const simple = { false: 0xf4, true: 0xf5, null: 0xf6 } as const
-/** Tag 42, a byte string of 37, and the zero byte that precedes a CID. */
+/** The head of a link: tag 42, the head of a string of 37 bytes, and the zero byte that precedes a CID. */
 const linkHead = Buffer.from([0xd8, 42, 0x58, CID_BYTES_LENGTH + 1, 0])
 const LINK_LENGTH = linkHead.length + CID_BYTES_LENGTH
 const TWO_32 = 0x1_0000_0000
@@ -62,7 +62,10 @@ export function encodeSequence(values: readonly Encodable[]): Uint8Array {
   return bytes
 }
 
-/** Encode the head of a map of this many entries, with the keys in the order of `sortKeys`. */
+/**
+ * Encode the head of a map with this many entries. The caller appends the entries, with the keys in the order of
+ * `sortKeys`.
+ */
 export function mapHead(entries: number): Uint8Array {
   end = 0
   writeHead(major.map, entries)
@@ -242,8 +245,8 @@ function readFirst(bytes: Uint8Array): Data {
 }
 
 /**
- * Returns how many lists, maps, links and byte strings a value has, and how many members its largest map has. Reads
- * heads alone, and throws `Malformed` only for a number that is none or ends early.
+ * Returns how many lists, maps, links and byte strings a value has, and how many members its largest map has. Reads the
+ * heads only, and throws `Malformed` only for a malformed or truncated number.
  */
 export function extentOf(bytes: Uint8Array): { parts: number; members: number } {
   source = readable(bytes)

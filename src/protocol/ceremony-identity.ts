@@ -1,8 +1,8 @@
 /**
- * What the identity that a wallet brings to its ceremony has to say, for both DID methods: the handle, this server, the
- * signing key that was issued, and the key of the device.
+ * Checks the identity that a wallet brings to its ceremony, for both DID methods: it must name the handle, this server,
+ * the signing key that the server issued, and the key of the device.
  *
- * Nothing is corrected: the wallet has signed or published exactly these bytes, and they must be right.
+ * Nothing is corrected, because the wallet has already signed or published exactly these bytes.
  */
 import { parsedJson } from '../base/parsed-json.ts'
 import { withoutTrailingSlashes } from '../base/trailing.ts'
@@ -38,7 +38,8 @@ const refuse = (fault: string): { ok: false; fault: string } => ({ ok: false, fa
 
 /**
  * Check a genesis operation that a wallet has signed. `deviceKey` and `recoveryKey` are did:keys as the wallet names
- * them; the device's is the highest rotation key and has signed. Returns the identity, or the first fault in words.
+ * them; the device key must be the highest rotation key and must have signed the operation. Returns the identity, or
+ * the first fault in words.
  */
 export function checkCeremonyGenesis(
   operation: unknown,
@@ -52,7 +53,7 @@ export function checkCeremonyGenesis(
   if (signerOf(genesis, [deviceKey]) === null) return refuse('the operation is not signed by the key of the device')
   const { rotationKeys, alsoKnownAs, services, verificationMethods } = genesis
   if (rotationKeys[0] !== deviceKey) return refuse('the first rotation key must be that of the device')
-  // The directory would refuse these, and the ceremony could not continue with another operation.
+  // The directory would refuse these, so refuse them before the ceremony is bound to the DID.
   if (
     rotationKeys.length > MAX_ROTATION_KEYS ||
     new Set(rotationKeys).size < rotationKeys.length ||
@@ -72,8 +73,8 @@ export function checkCeremonyGenesis(
 
 /**
  * Check a genesis operation that a client brings along, signed with its highest rotation key. `recoveryKey` is a
- * did:key that it must name; null if the client wants none. Returns the identity and its signing key, a did:key, or the
- * first fault in words.
+ * did:key that the operation must name; null if the client wants none. Returns the identity and its signing key, a
+ * did:key, or the first fault in words.
  */
 export function checkBroughtGenesis(
   operation: unknown,
@@ -92,7 +93,7 @@ export function checkBroughtGenesis(
 
 /**
  * Check a did:web document that a wallet says it has published. `deviceKey` is a did:key. Ids must be written in full.
- * Returns the identity, or the first fault in words. The caller compares the text with what is published.
+ * Returns the identity, or the first fault in words. The caller compares the text with the published document.
  */
 export function checkCeremonyDocument(
   text: string,
@@ -107,7 +108,7 @@ export function checkCeremonyDocument(
   if (!document) return refuse('didWebDocument is not a document of a did:web')
   const { alsoKnownAs = [], verificationMethod = [], service = [] } = document
   if (!alsoKnownAs.includes(`at://${handle}`)) return refuse('alsoKnownAs must name the handle')
-  // One of each name: with two, readers would differ in the key that they take, and none is taken as the device's.
+  // Exactly one key of each name: with two, readers of the document would disagree about which of them counts.
   const hasKey = (name: string, key: string) => {
     const [method, ...others] = verificationMethod.filter(({ id }) => id === `${did}#${name}`)
     if (!method || others.length > 0) return false

@@ -1,4 +1,7 @@
-/** Requests for certificates, and what their renewal is asked by. Source: RFC 2986; RFC 5280, 4.2; RFC 9773, 4.1. */
+/**
+ * Certificate requests, and the identifier of a certificate in requests for renewal information. Source: RFC 2986; RFC
+ * 5280, 4.2; RFC 9773, 4.1.
+ */
 import { createPublicKey, sign, type KeyObject } from 'node:crypto'
 import { base64url } from './base64url.ts'
 import { bitString, objectIdentifier, octetString, sequence, set, smallInteger, tagged, valuesIn } from './der.ts'
@@ -10,7 +13,7 @@ const ECDSA_WITH_SHA256 = objectIdentifier(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0
 const ATTRIBUTES = 0xa0
 const DNS_NAME = 0x82
 
-/** Returns a signed request in DER: no subject, and the names as its alternative names. `key` is of P-256. */
+/** Returns a signed request in DER: no subject, and the names as its alternative names. `key` is a P-256 key. */
 export function certificateRequest(names: readonly string[], key: KeyObject): Uint8Array {
   const alternatives = sequence(...names.map((name) => tagged(DNS_NAME, Buffer.from(name, 'ascii'))))
   const extensions = sequence(sequence(SUBJECT_ALT_NAME, octetString(alternatives)))
@@ -27,15 +30,15 @@ const AUTHORITY_KEY_IDENTIFIER = '551d23'
 const KEY_IDENTIFIER = 0x80
 
 /**
- * Returns the name by which an authority is asked when to renew a certificate, or null if the certificate does not say
- * which key of the authority has signed it. `serialNumber` is in hexadecimal.
+ * Returns the identifier with which a client asks an authority when to renew a certificate, or null if the certificate
+ * does not identify the key that signed it. `serialNumber` is in hexadecimal.
  */
 export function renewalName(certificate: Uint8Array, serialNumber: string): string | null {
   const issuerKey = issuerKeyOf(certificate)
   if (issuerKey === null) return null
   const even = serialNumber.length % 2 === 0 ? serialNumber : `0${serialNumber}`
   const serial = Buffer.from(even, 'hex')
-  // The serial number is that of DER, in which a leading one bit would mean a negative number.
+  // The bytes of the serial number are those of its DER form, where a leading one bit would mean a negative number.
   const signed = (serial[0] ?? 0) >= 0x80 ? Buffer.concat([Uint8Array.of(0), serial]) : serial
   return `${base64url(issuerKey)}.${base64url(signed)}`
 }

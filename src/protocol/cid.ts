@@ -40,7 +40,7 @@ export class Cid {
     return other != null && (this === other || equalBytes(this.bytes, other.bytes))
   }
 
-  // What `multiformats` requires of a CID of another implementation; its users can then take ours.
+  // `multiformats` recognises a CID of another implementation by these members, so its users accept ours.
   get '/'(): Uint8Array {
     return this.bytes
   }
@@ -63,7 +63,10 @@ export const cidOfBlob = (bytes: Uint8Array): Cid => cidOf(codecs.raw, bytes)
 
 const contentDigest = new Uint8Array(DIGEST_LENGTH)
 
-/** A view into the bytes of the CID would give them a buffer object of their own, several times as large. */
+/**
+ * Hashes into memory of its own and copies the digest: a view into the bytes of the CID would give them a separate
+ * buffer object, several times as large.
+ */
 function cidOf(codec: Codec, content: Uint8Array): Cid {
   Bun.SHA256.hash(content, contentDigest)
   const bytes = cidPrefix(codec)
@@ -80,7 +83,7 @@ export function isBlockOf(cid: Uint8Array, block: Uint8Array): boolean {
 
 /** The CID of raw bytes, from their SHA-256 (32 bytes) computed while streaming. */
 export const cidOfBlobDigest = (digest: Uint8Array): Cid => cidOfDigest(codecs.raw, digest)
-/** The same of a block. */
+/** The CID of a block, from its SHA-256. */
 export const cidOfCborDigest = (digest: Uint8Array): Cid => cidOfDigest(codecs.dagCbor, digest)
 
 function cidOfDigest(codec: Codec, digest: Uint8Array): Cid {
@@ -98,7 +101,7 @@ function cidPrefix(codec: Codec): Uint8Array {
   return bytes
 }
 
-/** Copies the CID that starts at `at`, which the caller has checked: a loop makes no view on the way. */
+/** Copies the CID at `at`, which the caller has checked. The loop avoids an intermediate view. */
 export function cidAt(source: Uint8Array, at: number): Cid {
   const bytes = new Uint8Array(CID_BYTES_LENGTH)
   for (let i = 0; i < CID_BYTES_LENGTH; i++) bytes[i] = source[at + i] as number
@@ -112,7 +115,7 @@ export function isAt(source: Uint8Array, at: number, bytes: Uint8Array): boolean
   return true
 }
 
-/** Uses the bytes without a copy. */
+/** Returns null if the bytes are not a CID. Does not copy them. */
 export function cidFromBytes(bytes: Uint8Array): Cid | null {
   return bytes.length === CID_BYTES_LENGTH && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
 }

@@ -1,4 +1,7 @@
-/** What this server knows of an OAuth client. `client-validation.ts` makes it of what the client publishes. */
+/**
+ * What this server knows of an OAuth client. `client-validation.ts` derives it from the document that the client
+ * publishes.
+ */
 
 export type ApplicationType = 'web' | 'native'
 

@@ -1,6 +1,6 @@
 /**
  * Validates metadata of OAuth clients: a document at the client's id, or, during development, the id itself. Imported
- * when a client first asks, because the library of schemas takes 4 MB.
+ * when the first client asks, because the schema library takes 4 MB.
  *
  * Source: atproto "OAuth", "Clients"; RFC 7591; OAuth Client ID Metadata Document.
  */
@@ -35,7 +35,7 @@ export function loopbackClient(clientId: string): ClientOutcome {
 
 const isLoopbackId = (clientId: string): boolean => withoutFault(() => isOAuthClientIdLoopback(clientId)) ?? false
 
-/** The schemas throw a `TypeError` for what cannot be parsed as a URL. Returns null then. */
+/** Returns null if the check throws a `TypeError`, as the schemas do for a text that is not a URL. */
 function withoutFault<T>(check: () => T): T | null {
   try {
     return check()
@@ -45,7 +45,7 @@ function withoutFault<T>(check: () => T): T | null {
   }
 }
 
-/** The id stands in every token of the client, and in the address of its page of consent. */
+/** Every token of the client and the URL of its consent page contain the id. */
 const MAX_CLIENT_ID_CHARS = 2048
 
 /** The URL of a client's metadata document; null if the id is not a valid one. */
@@ -62,8 +62,8 @@ export function clientDocumentUrl(clientId: string): URL | null {
 }
 
 /**
- * Whether a URL is that of a method of a service, such as `com.atproto.sync.getBlob`: what it returns, anyone may have
- * stored there, while users recognise an app by its host. An escape stands for its character.
+ * Whether a URL calls a method of a service, such as `com.atproto.sync.getBlob`. Anyone may have uploaded what the
+ * method returns, but users identify an app by its host. Percent escapes are decoded first.
  */
 function isMethod({ pathname }: URL): boolean {
   const plain = pathname.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
@@ -93,7 +93,10 @@ const foreignFields = [
   'authorization_encrypted_response_alg',
 ]
 
-/** A longer link is left out. A redirect URI is stored with each request, and with each code. */
+/**
+ * Longest URI. A longer link is left out; a longer redirect URI is refused, because every request and every code stores
+ * one.
+ */
 const MAX_URI_CHARS = 2048
 
 interface Rule {
@@ -202,7 +205,7 @@ function isParent(clientUri: string, url: URL | null): boolean {
 /** The schema takes up to 50 µs for each value, and a document of 64 KiB may hold 20,000. */
 const MAX_VALUES = 1000
 
-/** Why a document is too costly to check, those values included that are inside of lists and objects; null if not. */
+/** Why a document is too costly to check, counting nested values too; null if it is not. */
 function excessOf(document: unknown): string | null {
   const tooMany = `the document has more than ${MAX_VALUES} values`
   const left = [document]
@@ -220,7 +223,7 @@ function excessOf(document: unknown): string | null {
 
 /** The schema tries each kind of key for every key. */
 const MAX_KEYS = 50
-/** Each is parsed several times. */
+/** Each redirect URI is parsed several times. */
 const MAX_REDIRECT_URIS = 100
 
 /** Why the lists of a document are too costly to check, in words; null if they are not. */
@@ -233,7 +236,7 @@ function faultOfLists(document: unknown): string | null {
   return Array.isArray(uris) ? faultOfList(uris) : null
 }
 
-/** The same for redirect URIs. */
+/** Why a list of redirect URIs is too costly to check, in words; null if it is not. */
 function faultOfList(uris: readonly unknown[]): string | null {
   if (uris.length > MAX_REDIRECT_URIS) return `redirect_uris has more than ${MAX_REDIRECT_URIS} entries`
   const isOther = (uri: unknown) => typeof uri === 'string' && !isUriText(uri)

@@ -71,7 +71,7 @@ export function verifyCommit({ sig, ...unsigned }: Commit, key: PublicKey): bool
 /** One change of a record. `path` is collection, slash, record key. */
 export type RecordWrite = {
   path: string
-  /** CID that the record must have before the write; null if it must not exist. Not checked if undefined. */
+  /** CID that the record must have before the write; null if the record must not exist. Not checked if undefined. */
   swapRecord?: Cid | null
 } & ({ action: 'create' | 'update'; record: Block } | { action: 'delete' })
 
@@ -87,7 +87,7 @@ export interface RepoOp {
 export interface CommitRequest {
   did: Did
   rev: Tid
-  /** Root of the tree before; `null` for the first commit. */
+  /** Root of the tree before this commit; `null` for the first commit. */
   prevData: Cid | null
   writes: readonly RecordWrite[]
   key: SigningKey
@@ -179,7 +179,7 @@ function eventBlocks(tree: Mst, { commit, nodes, writes, read }: EventParts): Bl
   const blocks = [commit]
   for (let i = nodes.length - 1; i >= 0; i--) blocks.push(nodes[i] as Block)
   const known = writes.length === 1 ? null : new Set(blocks.map(({ cid }) => cid.toString()))
-  /** Of a single write there are a dozen blocks at most, among which one is found sooner than in a set. */
+  /** A single write has a dozen blocks at most, and searching those is faster than a set. */
   const isNew = (cid: Cid): boolean =>
     known === null ? !blocks.some((block) => block.cid.equals(cid)) : known.size < known.add(cid.toString()).size
   for (const write of writes) {

@@ -1,9 +1,12 @@
 /** Tables as CSV, which spreadsheets open. Source: RFC 4180; OWASP, "CSV Injection". */
 
-/** Without it, some programs take the text for Latin-1. */
+/** Without it, some programs read the text as Latin-1. */
 export const BYTE_ORDER_MARK = '\uFEFF'
 
-/** What makes a spreadsheet take a cell for a formula, also in the full-width forms that some convert. */
+/**
+ * Characters that make a spreadsheet read a cell as a formula, including the full-width forms that some spreadsheets
+ * convert.
+ */
 const formulaStart = /^[=+\-@\t\r\n＝＋－＠]/
 
 const needsQuotes = /[",\r\n]/

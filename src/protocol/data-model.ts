@@ -21,12 +21,15 @@ export interface BlobReference {
   size: number
 }
 
-/** Members of one object. Sorting, encoding and decoding more takes far longer than other values of the same size. */
+/**
+ * Most members of one object: with more, sorting, encoding and decoding it takes far longer than other values of its
+ * size.
+ */
 const MAX_MEMBERS = 10_000
 
 /**
- * Convert parsed JSON. Throws `Malformed` for a value that would not survive storage unchanged. The exception: half a
- * surrogate pair in a text becomes U+FFFD, because clients that truncate a text leave such halves.
+ * Convert parsed JSON. Throws `Malformed` for a value that would not survive storage unchanged. The exception: a lone
+ * surrogate in a text becomes U+FFFD, because clients leave lone surrogates when they truncate a text.
  */
 export function jsonToData(json: unknown): Data {
   return convert(json, 0)
@@ -77,7 +80,7 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
   try {
     for (const key of keys) {
       name = key
-      // Two names that differ only in such halves would become one.
+      // Two names that differ only in lone surrogates would become the same name.
       if (!key.isWellFormed()) throw new Malformed('Names must be well-formed Unicode')
       setOwn(object, key, convert(json[key], depth))
     }
@@ -90,11 +93,11 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
   return object['$type'] === 'blob' ? convertBlob(object) : object
 }
 
-/** Lists, objects, links and byte strings of a record, each of which takes far longer than the bytes that it has. */
+/** Most lists, objects, links and byte strings in a record: each takes far longer to process than its bytes alone. */
 const MAX_PARTS = 100_000
 
 /**
- * Returns, in words, what a block has too much of for a record, or null. Does not decode it. Throws `Malformed` for
+ * Returns, in words, which bound of a record the block exceeds, or null. Does not decode it. Throws `Malformed` for
  * some of what `decode` refuses.
  */
 export function excessOf(block: Uint8Array): string | null {
@@ -103,7 +106,7 @@ export function excessOf(block: Uint8Array): string | null {
   return members > MAX_MEMBERS ? `an object with more than ${MAX_MEMBERS} members` : null
 }
 
-/** Returns the error of a part as one of the whole. */
+/** Extends the path of a `Malformed` error by the part in which it occurred. */
 function within(part: string | number, error: unknown): unknown {
   if (error instanceof Malformed) error.path = pathSegment(part) + error.path
   return error

@@ -23,7 +23,7 @@ function lengthOf(length: number): Uint8Array {
 export const sequence = (...values: readonly Uint8Array[]) => tagged(SEQUENCE, ...values)
 export const set = (...values: readonly Uint8Array[]) => tagged(SET, ...values)
 export const octetString = (content: Uint8Array) => tagged(OCTET_STRING, content)
-/** Of whole bytes. */
+/** A bit string of whole bytes. */
 export const bitString = (content: Uint8Array) => tagged(BIT_STRING, Uint8Array.of(0), content)
 export const smallInteger = (value: number) => tagged(INTEGER, Uint8Array.of(value))
 /** `content` is the encoded identifier, without its tag and length. */

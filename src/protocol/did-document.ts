@@ -65,7 +65,7 @@ export function verificationKey(document: DidDocument, name: string): string | n
   return method ? methodKey(method) : null
 }
 
-/** Types from before Multikey: the point alone, compressed or not; the type names its curve. */
+/** Key types from before Multikey. The key is the point alone, compressed or not; the type names its curve. */
 const bareKeyCurves: Record<string, Curve> = {
   EcdsaSecp256r1VerificationKey2019: 'p256',
   EcdsaSecp256k1VerificationKey2019: 'k256',
@@ -120,7 +120,7 @@ export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>)
   return name === undefined ? null : parseHandle(name.slice('at://'.length))
 }
 
-/** The names of a document, with these handles in place of those that it has. Other names follow. */
+/** The names of a document, with these handles in place of its own. Its other names follow. */
 export const withHandles = (
   { alsoKnownAs = [] }: Pick<DidDocument, 'alsoKnownAs'>,
   handles: readonly Handle[],

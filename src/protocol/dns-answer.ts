@@ -1,17 +1,17 @@
 /**
- * The answers of an authoritative name server that knows a few names with texts, and nothing below or beside them.
- * Source: RFC 1035, 4; RFC 2308 for what does not exist.
+ * Answers of an authoritative name server that has TXT records for a few names and nothing else. Source: RFC 1035, 4;
+ * RFC 2308 for negative answers.
  *
- * Anyone may send a query, under anyone's address. So an answer over UDP has at most 512 bytes, and one that refuses is
- * not longer than its query.
+ * Anyone may send a query with a forged source address. So that answers do not amplify traffic, one over UDP has at
+ * most 512 bytes, and a refusal is not longer than its query.
  */
 
-/** Texts by name. Names are in lower case, each the top of a zone of its own. */
+/** TXT values by name. Names are in lower case, each the apex of a zone of its own. */
 export type TextRecords = ReadonlyMap<string, readonly string[]>
 
 export interface Zones {
   records: TextRecords
-  /** The host that answers for all of them. */
+  /** The host that answers for all these names. */
   nameServer: string
 }
 
@@ -34,7 +34,7 @@ const AUTHORITATIVE = 0x0400
 const TRUNCATED = 0x0200
 const RECURSION_DESIRED = 0x0100
 
-/** The proof of one order must not be found by the next. */
+/** Resolvers must not answer the next ACME order with the cached proof of the previous one. */
 const TTL_SECS = 1
 const SERIAL = 1
 const REFRESH_SECS = 3600
@@ -46,13 +46,13 @@ interface Question {
   name: string
   type: number
   class: number
-  /** Where it ends in the query. */
+  /** Offset in the query at which the question ends. */
   end: number
 }
 
 /**
- * Returns the answer to a query, or null for what gets none: fragments, and answers of others. `maxBytes`: a longer one
- * says that it is cut off.
+ * Returns the answer to a query. Returns null for a message that gets no answer: one without a whole header, or one
+ * that is itself an answer. An answer longer than `maxBytes` is truncated and says so.
  */
 export function dnsAnswer(query: Uint8Array, zones: Zones, maxBytes = MAX_MESSAGE_BYTES): Uint8Array | null {
   if (query.length < HEADER_BYTES) return null
@@ -74,11 +74,14 @@ export function dnsAnswer(query: Uint8Array, zones: Zones, maxBytes = MAX_MESSAG
   return whole.length <= maxBytes ? whole : message({ ...own, flags: own.flags | TRUNCATED }, 'ok', { asked })
 }
 
-/** Whether an answer says nothing about a name of ours. */
+/** Whether an answer refuses the query, instead of saying something about one of our names. */
 export const isRefusal = (answer: Uint8Array): boolean =>
   ![responseCodes.ok, responseCodes.noSuchName].some((code) => code === (answer[3]! & 0x0f))
 
-/** Returns null if the question is cut off, or its name is too long or compressed: nothing stands before it. */
+/**
+ * Returns null if the question is cut off, or if its name is too long or compressed: no name precedes the question to
+ * which a pointer could refer.
+ */
 function questionIn(query: Uint8Array, view: DataView): Question | null {
   const labels: string[] = []
   let at = HEADER_BYTES
@@ -95,12 +98,12 @@ function questionIn(query: Uint8Array, view: DataView): Question | null {
     )
   }
   if (at + 4 > query.length) return null
-  // A dot within a label is no end of one.
+  // A dot within a label does not end the label, so such a name equals none of ours.
   const name = labels.some((label) => label.includes('.')) ? '' : labels.join('.')
   return { name, type: view.getUint16(at), class: view.getUint16(at + 2), end: at + 4 }
 }
 
-/** Returns the name of which this one is, or is below; null if there is none. */
+/** Returns the name in `records` that equals `name` or is a parent of it; null if there is none. */
 function zoneOf(name: string, records: TextRecords): string | null {
   for (let at = 0; at >= 0; at = name.indexOf('.', at) + 1 || -1) if (records.has(name.slice(at))) return name.slice(at)
   return null
@@ -113,7 +116,10 @@ interface Sections {
   authority?: readonly Uint8Array[]
 }
 
-/** What there is of the type; otherwise the start of the zone, which says that there is nothing, and for how long. */
+/**
+ * The records of the asked type; otherwise the SOA record, which says that there are none and how long to remember
+ * that.
+ */
 function sectionsFor(question: Question, zone: string, { records, nameServer }: Zones): Sections {
   const start = () => record(zone, types.SOA, startOfAuthority(nameServer))
   if (question.name !== zone) return { authority: [start()] }

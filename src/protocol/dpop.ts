@@ -18,7 +18,10 @@ import { hasLongHost } from './url-host.ts'
 /** The bounds that the network uses: a proof is valid for 10 s, and either clock may be off by 180 s. */
 const TOLERANCE_SECS = 180
 const MAX_AGE_SECS = 10 + TOLERANCE_SECS
-/** How long a `jti` must be remembered: as long as its proof may be accepted, plus a tenth. */
+/**
+ * How long a `jti` must be remembered: as long as its proof may be accepted, plus a tenth. A proof is accepted only
+ * while its nonce is, for at most 180 s.
+ */
 export const PROOF_MEMORY_SECS = 198
 
 const MAX_PROOF_CHARS = 4096
@@ -95,7 +98,7 @@ interface ProofKey {
   jkt: string
 }
 
-/** Memory of known keys, and an estimate of it for each in addition to its header. */
+/** Most memory for known keys, and the estimated memory of one key in addition to its header. */
 const MAX_KNOWN_BYTES = 24 * 1024 ** 2
 const KEY_BYTES = 1024
 

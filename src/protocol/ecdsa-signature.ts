@@ -1,6 +1,6 @@
 /**
- * Signatures of ECDSA in DER, as authenticators make them. The executable has this in place of the libraries for ASN.1
- * that the WebAuthn library brings along (`build.ts`).
+ * ECDSA signatures in DER, as authenticators make them. `build.ts` puts this module into the executable in place of the
+ * ASN.1 libraries that the WebAuthn library depends on.
  */
 
 /** Bytes of each number, by the curve in COSE (RFC 9053, section 7.1). */
@@ -8,7 +8,7 @@ const numberBytes: Readonly<Record<number, number>> = { 1: 32, 2: 48, 3: 66 }
 
 /**
  * Returns the two numbers of a signature, each as long as the curve requires, one after the other. Throws `RangeError`
- * unless they stand in DER and nothing else does: a sequence of two positive integers. X.690, 8.3 and 10.1.
+ * unless `der` is exactly the DER of a sequence of two positive integers. X.690, 8.3 and 10.1.
  */
 export function unwrapSignature(der: Uint8Array, curve: number): Uint8Array {
   const bytes = numberBytes[curve]
@@ -25,7 +25,7 @@ export function unwrapSignature(der: Uint8Array, curve: number): Uint8Array {
 
 const SEQUENCE = 0x30
 const INTEGER = 0x02
-/** Lengths from here on take a second byte; no signature is longer than that says. */
+/** Lengths from here on take a second byte. No signature is long enough to need a third. */
 const LONG = 0x80
 
 /** Returns the content of an element and what follows it. */
@@ -39,7 +39,7 @@ function elementOf(bytes: Uint8Array, tag: number): [content: Uint8Array, rest: 
   return [bytes.subarray(start, end), bytes.subarray(end)]
 }
 
-/** Returns the number without the zero that only says that it is positive. */
+/** Returns the number without the leading zero byte that marks it as positive. */
 function positive(content: Uint8Array, maxBytes: number): Uint8Array {
   const [first, second = 0] = content
   if (first === undefined || first >= LONG || (first === 0 && content.byteLength > 1 && second < LONG))

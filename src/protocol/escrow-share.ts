@@ -13,7 +13,7 @@ export const shareIndexes = { keychain: 1, escrow: 2, paper: 3 } as const
 export type ShareIndex = (typeof shareIndexes)[keyof typeof shareIndexes]
 
 export interface EscrowShare {
-  /** The same in the shares of one split. Shares of different splits must not be combined. */
+  /** Equal in all shares of one split. Shares of different splits must not be combined. */
   setId: number
   index: ShareIndex
   payload: Uint8Array
@@ -21,9 +21,7 @@ export interface EscrowShare {
   bytes: Uint8Array
 }
 
-/**
- * `format` is text that is not base32, or has another length; the others are in the order in which they are checked.
- */
+/** `format`: the text is not base32, or has the wrong length. The other faults are in the order of their checks. */
 export type ShareFault = 'format' | 'version' | 'checksum' | 'index'
 export type ShareOutcome = { ok: true; share: EscrowShare } | { ok: false; fault: ShareFault }
 
@@ -35,8 +33,8 @@ const INDEX_OFFSET = 5
 const PAYLOAD_OFFSET = 6
 const CHECKSUM_OFFSET = PAYLOAD_OFFSET + SHARE_PAYLOAD_BYTES
 /**
- * 42 bytes in base32 without padding: letters of both cases, checked before folding them, which would turn `ı` into
- * `I`.
+ * 42 bytes in base32 without padding: letters of both cases, checked before the case is folded, because folding would
+ * turn `ı` into `I`.
  */
 const shareForm = /^[A-Za-z2-7]{68}$/
 

@@ -1,6 +1,6 @@
 /**
- * The check of a stored event: that its frame is one, in canonical form, that it says what its row says, and that a
- * commit leads from the tree before it to the one that it states, as relays verify it.
+ * Checks a stored event: its frame is in canonical form and agrees with its database row, and the operations of a
+ * commit lead from the previous tree to the stated one, as relays verify.
  *
  * Source: atproto "Sync": "Commit Validation", inversion of operations.
  */
@@ -28,11 +28,14 @@ export interface StateInEvent {
   data: Cid
   /** The commit, whose block the event has. */
   commit: Block
-  /** What a commit says of the state before it; null for a state alone, and undefined where it says nothing. */
+  /**
+   * What a commit event says about the previous state. Null in a sync event; `prevData` is undefined if a commit event
+   * omits it.
+   */
   since: string | null
   prevData: Cid | null | undefined
   ops: readonly OpInEvent[]
-  /** All blocks that the event has, by the texts of their CIDs. */
+  /** All blocks in the event, by CID text. */
   blocks: ReadonlyMap<string, Uint8Array>
 }
 
@@ -44,8 +47,8 @@ export interface OpInEvent {
 }
 
 /**
- * Returns what an event says of its repository, null if it is of another kind, or its fault in words. Does not verify
- * the signature of the commit: its key may have been replaced since.
+ * Returns the repository state that an event states, null if events of its type state none, or its fault in words. Does
+ * not verify the signature of the commit: its key may have been replaced since.
  */
 export async function checkEvent(
   event: EventInLog,
@@ -113,7 +116,7 @@ function opsOf(value: unknown): OpInEvent[] {
   })
 }
 
-/** Undoing the operations must give the tree before. An older event may lack the nodes that this takes. */
+/** Inverting the operations must give the previous tree. An older event may lack the nodes that the inversion needs. */
 function invert(data: Cid, ops: readonly OpInEvent[], blocks: ReadonlyMap<string, Uint8Array>, before: Cid): void {
   try {
     const tree = new Mst(data, (cid) => blocks.get(cid.toString()) ?? null)

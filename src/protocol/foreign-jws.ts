@@ -1,6 +1,6 @@
 /**
- * Verifies compact JWS of others, in any common algorithm. The caller names the algorithm: what the header says is
- * compared with it, and never followed. The library is loaded on first use.
+ * Verifies compact JWS of other parties, in any common algorithm. The caller names the algorithm; the one in the header
+ * must equal it and never decides. The library is loaded on first use.
  *
  * Source: RFC 7515, 5.2; RFC 8725, 3.1.
  */
@@ -8,8 +8,8 @@ import type { KeyObject } from 'node:crypto'
 import type { ForeignAlgorithm } from './foreign-keys.ts'
 
 /**
- * Whether the key signed the text with the algorithm. A header that must be understood (`crit`) and is not, makes it
- * invalid.
+ * Whether the key signed the text with the algorithm. A critical header (`crit`) that is not understood makes the
+ * signature invalid.
  */
 export async function verifyForeignJws(text: string, key: KeyObject, algorithm: ForeignAlgorithm): Promise<boolean> {
   const { compactVerify, errors } = await import('jose')

@@ -1,4 +1,4 @@
-/** Public keys of others, in any common algorithm, and what they have to be. */
+/** Public keys of other parties, in any common algorithm, and the requirements on them. */
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
 
 /** Asymmetric, so that a public key is never taken for a shared secret. */
@@ -29,7 +29,7 @@ export function fitsAlgorithm(
   return type !== 'rsa' || (asymmetricKeyDetails?.modulusLength ?? 0) >= MIN_RSA_BITS
 }
 
-/** Returns the public key of a JWK; null if it is none for signatures of the algorithm. RFC 7517, 4.2 to 4.4. */
+/** Returns the public key of a JWK; null if it is not a key for signatures of this algorithm. RFC 7517, 4.2 to 4.4. */
 export function publicKeyFor(jwk: Readonly<Record<string, unknown>>, algorithm: ForeignAlgorithm): KeyObject | null {
   const { alg, use, key_ops: operations } = jwk
   if (alg !== undefined && alg !== algorithm) return null

@@ -43,19 +43,19 @@ export function isAccountMethod(nsid: string): boolean {
 const managingMethods = new Set(['com.atproto.identity.submitplcoperation', 'com.atproto.repo.importrepo'])
 
 /**
- * Draft methods of permissioned data. While this server does not implement them, they are not forwarded and get no
- * service token: another server must not receive what an account shares with few people.
+ * Draft methods of permissioned data. This server never forwards them to another server and issues no service tokens
+ * for them: another server must not receive what an account shares with few people.
  */
 export const isDraftMethod = (nsid: string): boolean => /^com\.atproto\.(space|simplespace)(\.|$)/i.test(nsid)
 
 /**
- * Methods of services of the public network, which know nothing of permissioned data: a URI of a space would only tell
- * them that there is one, and what is in it.
+ * Methods of services of the public network, which do not handle permissioned data: the URI of a space would only
+ * reveal to them that the space exists and what is in it.
  */
 export const isPublicMethod = (nsid: string): boolean =>
   /^(?:app\.bsky|chat\.bsky|com\.atproto|tools\.ozone)\./i.test(nsid)
 
-/** The services of the same drafts, by the fragment in an audience. */
+/** Whether an audience names, by its fragment, a service of permissioned data. */
 export const isDraftAudience = (aud: string): boolean => /#atproto_space/i.test(aud)
 
 /**
@@ -66,7 +66,10 @@ export function isPrivilegedMethod(nsid: string): boolean {
   return isChatMethod(name) || name === 'com.atproto.server.createaccount'
 }
 
-/** The method by which a device gets the notifications of an account, for as long as the service keeps it. */
+/**
+ * The method that registers a device for the notifications of an account, for as long as the service keeps the
+ * registration.
+ */
 export const isPushRegistration = (nsid: string): boolean => nsid.toLowerCase() === 'app.bsky.notification.registerpush'
 
 /**

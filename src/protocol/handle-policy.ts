@@ -13,7 +13,7 @@ export interface HandlePolicy {
   serviceDomains: readonly string[]
   /** Reserved labels, lower-case. */
   reservedLabels: ReadonlySet<string>
-  /** Names of the server itself, lower-case: as a handle, one would verify as the server. */
+  /** Names of the server itself, lower-case: an account with one of them as its handle could pass for the server. */
   ownNames: ReadonlySet<string>
   /** Words that no handle may contain, lower-case, letters only. Separators and look-alike digits do not hide them. */
   blockedWords: readonly string[]
@@ -51,8 +51,8 @@ const isTooLong = (text: string): boolean =>
   text.length > MAX_HANDLE_CHARS || text.split('.').some((label) => label.length > MAX_LABEL_CHARS)
 
 /**
- * The one of the server's domains that the name is under; null if there is none. Of two, one of which is below the
- * other, it is the one that follows the first label, whatever their order.
+ * The server's domain that the name is under; null if there is none. If several match, because one is below another,
+ * the domain that follows the first label wins, whatever the order of the list.
  */
 export function servedDomain(name: string, serviceDomains: readonly string[]): string | null {
   const parent = name.slice(name.indexOf('.') + 1)

@@ -39,10 +39,10 @@ export const wireTimeOrNull = (at: Millis | null): string | null => (at === null
 export const parseDatetime = (text: string): Millis | null => (isDatetimeString(text) ? Date.parse(text) : null)
 
 export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
-/** Returns the handle in lower case, because handles are case-insensitive; null if it is not valid. */
 /** The handle of an identity whose own does not verify. atproto: handle, "Usage and Implementation Guidelines". */
 export const INVALID_HANDLE = 'handle.invalid' as string as Handle
 
+/** Returns the handle in lower case, because handles are case-insensitive; null if it is not valid. */
 export const parseHandle = (text: string): Handle | null =>
   isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null
 export const parseNsid = (text: string): Nsid | null => (isValidNsid(text) ? (text as string as Nsid) : null)

@@ -1,8 +1,8 @@
 /**
- * Which IP addresses are public unicast addresses. If a stranger chose the target of a request, it may go to no others.
+ * Decides which IP addresses are public unicast addresses. A request whose target a stranger chose may go to no others.
  *
- * IPv4 is public unless a table says otherwise; IPv6 is not unless it is global unicast (2000::/3) and no table says
- * otherwise. Forms that embed an IPv4 address count as that address.
+ * IPv4 is public unless a table says otherwise; IPv6 is public only if it is global unicast (2000::/3) and no table
+ * says otherwise. Forms that embed an IPv4 address count as that address.
  *
  * The runtime parses addresses and compares them with ranges. Libraries for it are more lenient than a guard may be:
  * `ipaddr.js` reads 010.0.0.1 as 8.0.0.1, and unassigned ranges of IPv6 as public.
@@ -55,7 +55,7 @@ const unicast = listOf(['0.0.0.0/0', '2000::/3'])
 const reserved = listOf([...reservedIpv4, ...reservedIpv4.map(embedding), ...reservedIpv6])
 const loopback = listOf(['127.0.0.0/8', '::1/128'])
 
-/** Null if the text is no address. Zone identifiers (`fe80::1%eth0`) are not accepted. */
+/** Null if the text is not an address. Zone identifiers (`fe80::1%eth0`) are not accepted. */
 function familyOf(text: string): 'ipv4' | 'ipv6' | null {
   const version = text.includes('%') ? 0 : isIP(text)
   return version === 0 ? null : `ipv${version as 4 | 6}`

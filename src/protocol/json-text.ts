@@ -17,7 +17,9 @@ let end = 0
 let source: Uint8Array = new Uint8Array(0)
 let at = 0
 
-/** The JSON text of a block, between other texts. Throws `Malformed` for whatever `decode` refuses. */
+/**
+ * The JSON text of a block, between the texts `before` and `after`. Throws `Malformed` for whatever `decode` refuses.
+ */
 export function jsonText(block: Uint8Array, { before = '', after = '' } = {}): string {
   end = 0
   write(before)
@@ -54,7 +56,7 @@ function writeByte(byte: number): void {
   out[end++] = byte
 }
 
-/** By the three bits that say what a value is. */
+/** Writers by CBOR major type, the top three bits of a head. */
 const writers: readonly ((argument: number) => void)[] = [
   writeNumber,
   (number) => write(String(-1 - number)),
@@ -92,7 +94,7 @@ function writeNumber(number: number): void {
   else write(String(number))
 }
 
-/** For a few bytes, for which there is room already. */
+/** Copies a few bytes. The caller has made room for them. */
 function copy(bytes: Uint8Array): void {
   for (let i = 0; i < bytes.length; i++) out[end++] = bytes[i] as number
 }
@@ -123,12 +125,15 @@ function writeBytes(length: number): void {
 }
 
 const MAX_ESCAPE_BYTES = 6 // \u001f
-/** What stands for a byte that JSON does not have as it is. */
+/** The escape of each byte that must be escaped in JSON. */
 const escapes: readonly Uint8Array[] = Array.from({ length: backslash + 1 }, (_, byte) =>
   Buffer.from(JSON.stringify(String.fromCharCode(byte)).slice(1, -1)),
 )
 
-/** Of a longer text, the runtime escapes the characters: one by one, a megabyte of them would take 200 ms. */
+/**
+ * Longest text that the loop escapes. The runtime escapes longer ones: in the loop, a megabyte of escapes would take
+ * 200 ms.
+ */
 const MAX_LOOP_BYTES = 256
 
 function writeText(length: number): void {

@@ -3,7 +3,8 @@
  *
  * Signatures are 64 bytes, `r` then `s`, over the SHA-256 of the message. They are always made low-S; a high-S
  * signature is refused unless the caller asks otherwise. P-256 runs in `node:crypto`, K-256 in `@noble/curves`, because
- * the runtime has no secp256k1; the library is loaded with the first such key. A caller may supply a faster one.
+ * the runtime has no secp256k1; the library is loaded with the first such key. A caller may supply a faster
+ * implementation.
  *
  * Source: atproto "Cryptography"; interop tests `crypto/`.
  */
@@ -23,7 +24,7 @@ export interface PublicKey {
 
 export interface VerifyOptions {
   allowHighS?: boolean
-  /** Verifies if the key is of K-256. */
+  /** Verifies signatures of a K-256 key. */
   k256?: K256
 }
 
@@ -44,9 +45,9 @@ const COMPRESSED_BYTES = 33
 
 /** Operations of K-256 keys. */
 export interface K256 {
-  /** Its compressed point. Throws on a scalar that is zero or not below the order. */
+  /** The compressed point of a scalar. Throws on a scalar that is zero or not below the order. */
   pointOf(secret: Uint8Array): Uint8Array
-  /** Over a digest of 32 bytes: low-S, 64 bytes, always the same (RFC 6979). */
+  /** Signs a digest of 32 bytes: low-S, 64 bytes, deterministic (RFC 6979). */
   sign(digest: Uint8Array, secret: Uint8Array): Uint8Array
   /** `signature` has 64 bytes, `point` is compressed. Returns false for numbers outside the group. */
   verify(digest: Uint8Array, signature: Uint8Array, point: Uint8Array, allowHighS: boolean): boolean
@@ -81,7 +82,7 @@ function p256SigningKey(secret: Uint8Array): SigningKey {
   }
 }
 
-/** Returns a point of P-256 in that form, whichever it has. Throws if it is not on the curve. */
+/** Converts a point of P-256 from either form to `form`. Throws if it is not on the curve. */
 export const convertP256 = (point: Uint8Array, form: 'compressed' | 'uncompressed'): Uint8Array =>
   new Uint8Array(ECDH.convertKey(point, 'prime256v1', undefined, undefined, form) as Buffer)
 

@@ -1,6 +1,6 @@
 /** The languages of pages and mails, and which of them a person is served. */
 
-/** By language tag (RFC 5646), what its readers call it. */
+/** By language tag (RFC 5646), the name of the language in the language itself. */
 export const languageNames = {
   en: 'English',
   de: 'Deutsch',
@@ -14,19 +14,22 @@ export type Language = keyof typeof languageNames
 
 export const languages = Object.keys(languageNames) as Language[]
 
-/** Bounds of what a stranger may ask for. */
+/** Bounds on lists of languages, which anyone may send. */
 const MAX_CHARS = 1000
 const MAX_RANGES = 20
 
-/** Returns the language that a tag names, or is a variety of; null if there is none: `pt-PT` reads Brazilian texts. */
+/**
+ * Returns our language for a tag, which may name a variety of it: `pt-PT` gets the Brazilian texts. Null if there is
+ * none.
+ */
 export function languageOf(tag: string): Language | null {
   const [primary = ''] = tag.trim().toLowerCase().split('-', 1)
   return languages.find((language) => language.toLowerCase().split('-', 1)[0] === primary) ?? null
 }
 
 /**
- * Returns the language that an `Accept-Language` header likes best, the first of several; null if it names none of
- * ours. What is beyond 1000 characters or 20 languages does not count.
+ * Returns the language that an `Accept-Language` header prefers, the first of equals; null if it names none of ours.
+ * Anything beyond 1000 characters or 20 languages is ignored.
  *
  * Source: RFC 9110 section 12.5.4; RFC 4647 section 3.4 for the look-up.
  */

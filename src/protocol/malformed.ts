@@ -6,6 +6,6 @@
  */
 export class Malformed extends Error {
   override readonly name = 'Malformed'
-  /** Path from the value that was read to what is malformed in it, such as `.embed.width`; empty if it is not known. */
+  /** Path from the value that was read to its malformed part, such as `.embed.width`; empty if it is not known. */
   path = ''
 }

@@ -6,7 +6,7 @@
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 
-/** Begins keys, and signatures of the file itself, which newer versions of minisign no longer make. */
+/** Begins keys, and signatures over the file itself, which newer versions of minisign no longer make. */
 const PURE = 'Ed'
 const PREHASHED = 'ED'
 const KEY_ID_BYTES = 8

@@ -196,17 +196,20 @@ function nodeAt(layer: number, { keys, values, subtrees }: Fields): MstNode {
 
 /**
  * Returns the subtree of a node in which a key would be; null if the node has the key, or no subtree there. Reads the
- * block without making anything of its entries, as for a node that has tens of thousands. Throws `Malformed` for a
- * block that is cut off or is no node; a node that is stored needs no further checks.
+ * block without building its entries, of which a node may have tens of thousands. Throws `Malformed` for a block that
+ * is cut off or is not a node; a stored node needs no further checks.
  */
 export function subtreeTowards(bytes: Uint8Array, key: string): Cid | null {
   source = readable(bytes)
   at = 0
   expectBytes(nodeStart)
   const count = readHead(major.list)
-  /** Where the subtree after the last entry before the key is. That before all entries is at the end of the block. */
+  /**
+   * Offset of the subtree after the last entry that precedes the key; null if no entry does: the leftmost subtree is at
+   * the end of the block.
+   */
   let place: number | null = null
-  /** Characters that the key and the entry before it have in common. */
+  /** Length of the common prefix of the key and the last entry that precedes it. */
   let shared = 0
   let isPassed = false
   let isHere = false
@@ -222,7 +225,8 @@ export function subtreeTowards(bytes: Uint8Array, key: string): Cid | null {
     skipLink()
     expectBytes(nameV)
     skipLink()
-    // An entry that shares more than that with the one before it is before the key too, one that shares less is not.
+    // An entry that shares a longer prefix with its predecessor than the key does also precedes the key; one that
+    // shares a shorter prefix follows it.
     if (isPassed || prefix < shared) {
       isPassed = true
       continue

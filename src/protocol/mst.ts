@@ -74,7 +74,7 @@ export class Mst {
     return null
   }
 
-  /** Set the value of a key. Returns its previous value, or null if it had none. */
+  /** Set the value of a key. Returns the previous value of the key, or null if it had none. */
   put(key: string, value: Cid): Cid | null {
     const previous = this.get(key)
     if (previous?.equals(value)) return previous

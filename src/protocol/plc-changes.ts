@@ -1,5 +1,5 @@
 /**
- * What the log of a did:plc says about operations that someone else has made.
+ * Finds the operations in the log of a did:plc that someone else made, and what they changed.
  *
  * Source: did:plc method specification, "Key Rotation & Account Recovery".
  */
@@ -19,13 +19,16 @@ import {
 /** Parts of an identity. `ended`: it was tombstoned. `other`: further keys, services or names. */
 export type IdentityPart = 'ended' | 'server' | 'handle' | 'signing-key' | 'rotation-keys' | 'other'
 
-/** What operations that someone else has made did to an identity. */
+/** A change of an identity by operations that someone else made. */
 export interface ForeignChange {
   /** CID of the first of them. */
   cid: string
   /** When the directory took the first of them. */
   at: Millis
-  /** CID of the operation before it, which an operation that undoes them has to follow. Not in older rows. */
+  /**
+   * CID of the operation before the first of them: an operation that undoes the change has to follow it. Missing in
+   * older rows.
+   */
   follows?: string
   /** How many there are. */
   operations: number
@@ -64,7 +67,7 @@ export function foreignChange(
   }
 }
 
-/** What each part consists of, as a text that can be compared. */
+/** The value of each part, for comparison as JSON. */
 const partsOf: Readonly<Record<Exclude<IdentityPart, 'ended'>, (state: PlcState) => unknown>> = {
   server: ({ services }) => services[PDS_SERVICE_NAME]?.endpoint,
   handle: ({ alsoKnownAs }) => alsoKnownAs.find((name) => name.startsWith('at://')),

@@ -179,7 +179,9 @@ export function unsignedBytes(operation: UnsignedOperation | UnsignedTombstone |
   return encode(unsigned as unknown as DataObject)
 }
 
-/** Stands for all that an operation says before it is signed: a holder who was shown it agrees to just that. */
+/**
+ * Identifies everything that an unsigned operation says: a holder who was shown the operation agrees to exactly that.
+ */
 export const agreementOn = (operation: UnsignedOperation): string => cidOfCbor(unsignedBytes(operation)).toString()
 
 export const operationBytes = (operation: LogOperation): Uint8Array => encode(operation as unknown as DataObject)
@@ -219,8 +221,8 @@ export function genesisOperation(account: {
 }
 
 /**
- * Keys and services of permissioned data. This server does not implement it, and its operations leave them unchanged: a
- * request that does not name them does not mean to remove what the account uses elsewhere.
+ * Keys and services of permissioned data. The operations of this server leave them unchanged: a request that does not
+ * name them does not mean to remove what the account uses elsewhere.
  */
 const spaceNames = { verificationMethods: SPACE_KEY_NAME, services: SPACE_HOST_NAME } as const
 
@@ -274,7 +276,7 @@ export function signOperation<Unsigned extends UnsignedOperation | UnsignedTombs
   return { ...operation, sig: base64url(key.sign(unsignedBytes(operation))) }
 }
 
-/** Signs an operation if it says what its holder was shown; null if `agreement` stands for another one. */
+/** Signs an operation if it says what its holder was shown; null if `agreement` identifies another operation. */
 export const signAgreed = (
   operation: UnsignedOperation,
   agreement: string | null,
@@ -323,13 +325,13 @@ function contentFault(operation: LogOperation): PlcFault | null {
 }
 
 /**
- * Whether a directory takes an operation of this size. Says nothing about operations of a log: the bound is the
- * directory's, against abuse, and may be raised.
+ * Whether a directory takes an operation of this size. Says nothing about operations in a log: the bound is the
+ * directory's own, against abuse, and the directory may raise it.
  */
 export const fitsDirectory = (operation: LogOperation | UnsignedOperation): boolean =>
   operationBytes('sig' in operation ? operation : { ...operation, sig: anySignature }).length <= MAX_OPERATION_BYTES
 
-/** As long as every signature. */
+/** A placeholder with the length of every signature. */
 const anySignature = base64url(new Uint8Array(SIGNATURE_BYTES))
 
 export function genesisFault(did: string, operation: LogOperation): PlcFault | null {
@@ -386,8 +388,8 @@ export function checkNext(
 export type LogOutcome = { ok: true; head: AuditEntry; state: PlcState | null } | { ok: false; fault: PlcFault }
 
 /**
- * Replay a whole audit log: every entry was allowed when it came, and exactly the entries that later ones nullified are
- * marked so. Returns the head and its state (null if tombstoned), or the first fault.
+ * Replay a whole audit log: every entry was allowed when it arrived, and exactly the entries that later ones nullified
+ * are marked as nullified. Returns the head and its state (null if tombstoned), or the first fault.
  */
 export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutcome {
   const valid: ValidOperation[] = []
@@ -405,6 +407,6 @@ export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutco
   return { ok: true, head, state: stateOf(head.operation) }
 }
 
-/** The last entry that is not nullified, which says what the DID is now; null if there is none. */
+/** The last entry that is not nullified, which sets the current state of the DID; null if there is none. */
 export const headOf = (log: readonly AuditEntry[]): AuditEntry | null =>
   log.findLast((entry) => !entry.nullified) ?? null

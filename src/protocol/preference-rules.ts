@@ -16,7 +16,7 @@ const declaredAges = [13, 16, 18] as const
 
 export type PutOutcome = { ok: true; stored: Preference[] } | { ok: false; message: string }
 
-/** What to store after a session has replaced what it sees by `given`. */
+/** What to store after a session has replaced the preferences that it sees with `given`. */
 export function putPreferences(
   stored: readonly Preference[],
   given: readonly unknown[],

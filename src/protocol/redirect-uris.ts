@@ -3,8 +3,8 @@ import { isIpAddress } from './ip-address.ts'
 import { hasLongHost } from './url-host.ts'
 
 /**
- * Whether a text has the characters of a URI alone (RFC 3986, section 2). Others cannot stand in the header that sends
- * the browser there, and a host of many combining marks takes a parser of URLs a millisecond.
+ * Whether a text contains only visible ASCII characters, as every URI does (RFC 3986, section 2). Other characters
+ * cannot be sent in the `Location` header, and a host of many combining marks takes a URL parser a millisecond.
  */
 export const isUriText = (text: string): boolean => /^[!-~]+$/.test(text)
 
@@ -29,9 +29,7 @@ export function isRegistered(redirectUri: string, registered: readonly string[])
   return registered.some((known) => isLoopbackForm(known, asked))
 }
 
-/**
- * Whether the registered URI is that of a loopback address without a port, and `asked` is the same without its port.
- */
+/** Whether the registered URI is a loopback address without a port that equals `asked` without its port. */
 function isLoopbackForm(known: string, asked: URL): boolean {
   const given = URL.parse(known)
   return given?.protocol === 'http:' && isLoopbackHost(given.hostname) && given.port === '' && asked.href === given.href

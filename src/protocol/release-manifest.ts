@@ -23,13 +23,13 @@ export interface ReleaseManifest {
   version: string
   /** By platform, as `build.ts` names them: `linux-x64-musl`. */
   files: Readonly<Record<string, ReleaseFile>>
-  /** Numbers of the migrations that this version knows. It opens no database that has others. */
+  /** Numbers of the migrations that this version knows. It refuses to open a database that has others. */
   migrations: readonly number[]
 }
 
 export type ManifestOutcome = { ok: true; manifest: ReleaseManifest } | { ok: false; fault: string }
 
-/** Read a manifest of the software `name`, and name the first member that is not as it should be. */
+/** Read a manifest of the software `name`. The fault names the first wrong member. */
 export function parseReleaseManifest(text: string, name: string): ManifestOutcome {
   const value = objectOf(parsedJson(text))
   if (value === null) return { ok: false, fault: 'is not a JSON object' }

@@ -32,8 +32,8 @@ export const MAX_SCOPES = 500
 const MAX_SETS_CHARS = 64 * 1024
 
 /**
- * Scope values in the requested order, each once. Values that this version does not know are left out, as are those for
- * spaces where there are none.
+ * Scope values in the requested order, each once. Values that this version does not know are left out, and so are space
+ * scopes unless `spaces` is true.
  */
 export function parseScopes(text: string, { spaces = false } = {}): string[] {
   if (text.length > MAX_SCOPE_CHARS) return []
@@ -48,7 +48,7 @@ function isScope(value: string): boolean {
   }
 }
 
-/** Whether a scope is only for calls of permissioned data, which no service token may make. */
+/** Whether a scope is only for methods of permissioned data, which no service token may call. */
 function isForDrafts(scope: string): boolean {
   const rpc = scopeGrammar().RpcPermission.fromString(scope)
   return rpc !== null && (rpc.lxm.every(isDraftMethod) || isDraftAudience(rpc.aud))
@@ -74,7 +74,7 @@ export class DeclaredScopes {
   }
 }
 
-/** One spelling for all texts that mean the same; others are returned unchanged. */
+/** One canonical text for all texts that mean the same scope. A text that is not a scope is returned unchanged. */
 function canonical(scope: string): string {
   const ofSpaces = parseSpaceScope(scope)
   if (ofSpaces !== null) return formatSpaceScope(ofSpaces)
@@ -168,7 +168,7 @@ export async function expandScopes(
   return spaceTypes === null ? { ok: true, scopes: expanded } : declared(expanded, spaceTypes)
 }
 
-/** Names the collections of scopes for spaces that leave them to the declaration of the type. */
+/** Fills in the collections of space scopes that leave them to the declaration of the space type. */
 async function declared(expanded: readonly ExpandedScope[], source: SpaceTypeSource): Promise<Expansion> {
   const types = new Set(grantsOf(expanded).flatMap((scope) => typeToDeclare(scope) ?? []))
   if (types.size > MAX_INCLUDES) return tooMany(`at most ${MAX_INCLUDES} types of spaces may be left to declare`)
@@ -191,12 +191,15 @@ function typeToDeclare(scope: string): Nsid | null {
   return parsed && declaringType(parsed)
 }
 
-/** Whether what a scope grants follows from what others publish. */
+/**
+ * Whether the grants of a scope depend on a document that others publish: a permission set, or the declaration of a
+ * space type.
+ */
 export const isPublishedElsewhere = (scope: string): boolean => isInclude(scope) || typeToDeclare(scope) !== null
 
 export const isForSpaces = (scope: string): boolean => parseSpaceScope(scope) !== null
 
-/** A scope as it is granted for an account: its own spaces are named by its DID. */
+/** A scope as it is granted to an account: `self` is replaced by the DID of the account. */
 export function scopeFor(account: Did, scope: string): string {
   const ofSpaces = parseSpaceScope(scope)
   return ofSpaces === null ? scope : formatSpaceScope(spaceScopeOf(ofSpaces, account))
@@ -234,8 +237,8 @@ function permissionsMaker(): (scope: string, within: Permissions | null) => Perm
   }
 
   /**
-   * Scopes that are parsed once. A request with many records asks about each of them, and the set that this extends
-   * parses all of its texts for every question.
+   * Scopes that are parsed once. A request with many records asks about each record, and the base class would parse all
+   * scope texts again for every question.
    */
   class ParsedScopes extends grammar.ScopesSet {
     readonly #parsed = new Map<string, { matches(options: never): boolean }[]>()
@@ -271,7 +274,8 @@ function permissionsMaker(): (scope: string, within: Permissions | null) => Perm
   }
 
   /**
-   * Permissions limited to other permissions. The checks that throw call these methods. Nothing is allowed in spaces.
+   * Permissions limited by other permissions. The inherited methods that throw call these. Nothing is allowed in
+   * spaces.
    */
   class NarrowedPermissions extends GrantedPermissions {
     override readonly spaces = spacePermissionsOf([])
@@ -313,7 +317,7 @@ let makePermissions: ReturnType<typeof permissionsMaker> | null = null
 const MAX_KNOWN_CHARS = 4 * 1024 ** 2
 const knownPermissions = new BoundedCache<Permissions>(MAX_KNOWN_CHARS, (key) => key.length + 1)
 
-/** `scope`: values separated by spaces. `within`: others that must allow the same; null if there are none. */
+/** `scope`: values separated by spaces. `within`: further scopes that must allow the same; null if there are none. */
 export function permissionsOf(scope: string, within: string | null = null): Permissions {
   const key = within === null ? scope : `${scope}\n${within}`
   const known = knownPermissions.get(key)

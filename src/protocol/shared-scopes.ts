@@ -1,6 +1,6 @@
 /**
- * What two texts of scopes have in common. A delegate lets an app act for a shared account within what the app asks for
- * and what the holder of the account allows.
+ * The intersection of two scope texts. A delegate lets an app act for a shared account within what the app asks for and
+ * what the holder of the account allows.
  */
 import type { AccountPermission, BlobPermission, RepoPermission, RpcPermission } from '@atproto/oauth-scopes'
 import { isChatMethod } from './guarded-methods.ts'
@@ -12,7 +12,7 @@ const CHAT = 'transition:chat.bsky'
 const EMAIL = 'transition:email'
 const transitional = [GENERIC, CHAT, EMAIL]
 
-/** A scope, read as the one thing that it is. */
+/** A parsed scope. At most one of the permissions is set. */
 interface Read {
   scope: string
   repo: RepoPermission | null
@@ -32,27 +32,28 @@ function read(scope: string): Read {
   }
 }
 
-/** Longest that the common scopes may be, each as often as it comes up. What fits an access token is far shorter. */
+/** Longest text of the common scopes, with repetitions. A text that fits into an access token is far shorter. */
 const MAX_CHARS = 64 * 1024
 
 /**
- * Returns the scopes that both allow, in the order in which they were asked for, each once; null if they would be far
- * too long to be granted. `asked` has no permission sets left, and `allowed` neither sets nor scopes of the identity.
- * The base scope stays if it was asked for.
+ * Returns the scopes that both lists allow, in the order of `asked`, each once; null if they would be far too long to
+ * be granted. `asked` must not contain permission sets, and `allowed` neither permission sets nor identity scopes. The
+ * base scope stays if it was asked for.
  *
- * What is allowed is read into tables first, because apps and holders choose the lengths of both texts: comparing each
- * scope with each other one took a quarter of a second.
+ * `allowed` is read into tables first: apps and holders choose the lengths of both lists, and comparing each scope with
+ * every other took a quarter of a second.
  *
- * One case cannot be written as a scope: all methods of a service, met by a transitional scope that covers some of
- * them. If the app asks for all methods, it keeps that scope, so check its calls against `allowed` too
- * (`permissionsOf`). If the holder allows all of them, the app gets none.
+ * One intersection cannot be written as a scope: all methods of a service, and a transitional scope that covers some of
+ * them. If the app asks for all methods and the holder allows the transitional scope, the app keeps its scope, so check
+ * its calls against `allowed` too (`permissionsOf`). If the holder allows all methods and the app asks for the
+ * transitional scope, the app gets none of them.
  */
 export function sharedScopes(asked: readonly string[], allowed: readonly string[]): string[] | null {
   const limits = limitsOf(allowed)
   const shared = new Set<string>()
   let chars = 0
   for (const scope of new Set(asked)) {
-    // All of it is allowed, whatever else is.
+    // The holder allows this very scope, so all of it stays.
     const common = scope === BASE_SCOPE || limits.scopes.has(scope) ? [scope] : commonOf(read(scope), limits)
     for (const one of common) {
       shared.add(one)
@@ -63,17 +64,17 @@ export function sharedScopes(asked: readonly string[], allowed: readonly string[
   return [...shared]
 }
 
-/** What is allowed, by what a scope may ask for. An asterisk stands for everything. */
+/** What the holder allows, in tables by kind of permission. An asterisk stands for everything. */
 interface Limits {
   scopes: ReadonlySet<string>
   reads: readonly Read[]
-  /** By action, collections. */
+  /** Collections by action. */
   repo: NamesBy
-  /** By audience, methods. */
+  /** Methods by audience. */
   rpc: NamesBy
-  /** By the type before the slash, media types. */
+  /** Media types by the part before the slash. */
   blob: NamesBy
-  /** By attribute, actions. */
+  /** Actions by attribute. */
   account: NamesBy
 }
 
@@ -119,7 +120,10 @@ function* commonOf(asked: Read, limits: Limits): Iterable<string> {
   }
 }
 
-/** The part of a scope that a transitional scope covers. `everyMethod` is the part of one for all methods. */
+/**
+ * The part of a scope that the transitional scope `by` covers. `everyMethod` is the result for a scope for all methods;
+ * null for none.
+ */
 function* withinTransition(
   { scope, repo, rpc, blob, account }: Read,
   by: string,
@@ -137,14 +141,14 @@ function* withinTransition(
   } else if (by === GENERIC && (repo || blob)) yield scope
 }
 
-/** A scope for each group of collections with which the same may be done. */
+/** One scope for each group of collections that allow the same actions. */
 function* commonRepo({ collection, action }: RepoPermission, allowed: NamesBy): Iterable<string> {
   const wanted = Array.from(new Set<string>(action), (name) => ({ name, on: allowed.get(name) ?? nothing }))
   const actionsOn = (one: string) =>
     wanted.flatMap(({ name, on }) => (on.has(one) || on.has('*') ? [name] : [])).join(' ')
   const onAny = actionsOn('*')
   const names = collection.includes('*')
-    ? // Those with which no more may be done than with any other are part of it.
+    ? // A collection that allows no more than the asterisk does is covered by the asterisk.
       ['*', ...wanted.flatMap(({ on }) => [...on])].filter((one) => one === '*' || actionsOn(one) !== onAny)
     : collection
   const { RepoPermission: Permission } = scopeGrammar()

@@ -63,6 +63,6 @@ export const consentEnvelope = (signed: Signer & ConsentDecision): Uint8Array =>
   ])
 
 /**
- * SHA-256 of the text exactly as it is sent, in lower-case hex: another order or spacing of the scopes is another hash.
+ * SHA-256 of the text exactly as it is sent, in lower-case hex: scopes in another order or spacing have another hash.
  */
 export const scopeHash = (scope: string): string => createHash('sha256').update(scope).digest('hex')

@@ -2,7 +2,7 @@
  * Addresses of permissioned data. A space is `at://<authority>/space/<type>/<skey>`; a record in it appends
  * `/<author>/<collection>/<rkey>`. Authority and author are DIDs, never handles.
  *
- * Every value has one spelling: no query, no fragment, no slash at the end.
+ * Each address has exactly one text: no query, no fragment, no slash at the end.
  *
  * Source: atproto proposal 0016, "Addressing".
  */
@@ -69,8 +69,8 @@ export const isSpaceAddress = (text: string): boolean =>
 const spacePattern = /^\s*ats?:\/\/[^/]*\/space(?:\/|$)/i
 
 /**
- * Whether a text is, or is meant as, something in a space, well-formed or not. No URI of public data is: its collection
- * has dots.
+ * Whether a text addresses something in a space, well-formed or not. No URI of public data matches, because its second
+ * segment is a collection, which has dots.
  */
 export const isInSpace = (text: string): boolean => spacePattern.test(text)
 
@@ -82,10 +82,13 @@ const ESCAPE_DIGITS = 4
 const hexDigits = new Map(
   [...'0123456789abcdefABCDEF'].map((digit) => [digit.charCodeAt(0), Number.parseInt(digit, 16)]),
 )
-/** What stands for a character after a backslash, as far as it matters here. */
+/** JSON escapes of one letter, as far as they matter here, with the characters that they stand for. */
 const shortEscapes = new Map([...'/nrt'].map((letter) => [letter.charCodeAt(0), letter === '/' ? SLASH : SPACE]))
 
-/** What an address begins with, by how much of it has been read. At two places, more than one character may follow. */
+/**
+ * The beginning of an address; the states count how many of its characters have been read. In two states, more than one
+ * character may follow.
+ */
 const opening = Buffer.from('at:://*space')
 const [NO_ADDRESS, AFTER_SCHEME, SECURE, SLASHES, AUTHORITY, WHOLE] = [-1, 2, 3, 4, 6, opening.length]
 const furtherBlanks = new Set([
@@ -99,13 +102,13 @@ const furtherBlanks = new Set([
   0xfeff,
   ...Array.from({ length: 11 }, (_, i) => 0x2000 + i),
 ])
-/** After the last of them: another character would make another word. */
+/** Characters that may follow `space`; with any other, the word would be longer. */
 const ends = new Set(Buffer.from('"/?#'))
 
 /**
- * Whether any string in a JSON text, a name of a member included, is such an address. Reads the text itself: of members
- * with one name a parser keeps the last alone, and another parser may keep the first. A text with escapes is read
- * character by character: it may consist of nothing else, and replacing a megabyte of them would take 100 ms.
+ * Whether any string in a JSON text, including member names, is such an address. Reads the text itself, because parsers
+ * disagree about which of two members with the same name they keep. A text with escapes is read character by character:
+ * it may consist of nothing but escapes, and replacing a megabyte of them would take 100 ms.
  */
 export function hasAddressInSpace(json: string): boolean {
   if (!json.includes('\\')) return stringPattern.test(json)
@@ -127,7 +130,7 @@ export function hasAddressInSpace(json: string): boolean {
   return false
 }
 
-/** Returns how much of an address has been read with one character more; `NO_ADDRESS` if it is none. */
+/** Returns the state after one more character: how much of an address has been read, or `NO_ADDRESS`. */
 function readOn(read: number, code: number): number {
   if (read === NO_ADDRESS || read === WHOLE) return NO_ADDRESS
   if (read === AUTHORITY) return code === SLASH ? AUTHORITY + 1 : AUTHORITY

@@ -1,6 +1,6 @@
 /**
- * The archive of a permissioned repository, as `com.atproto.space.getRepo` sends it. Its format is announced to change:
- * all that is particular to it is in `spaceArchive`.
+ * The archive of a permissioned repository, as `com.atproto.space.getRepo` sends it. A change of the format has been
+ * announced: everything that depends on it is in `spaceArchive`.
  *
  * Source: atproto proposal 0016, "Repository export"; IPLD "CARv1" and "DAG-CBOR" (order of map keys).
  */
@@ -9,19 +9,19 @@ import { encode, encodeSequence, mapHead, type DataObject } from './cbor.ts'
 import { cidOfCbor, cidOfCborDigest, type Cid } from './cid.ts'
 import type { SpaceCommit } from './space-commit.ts'
 
-/** Entries that are encoded at once, in about a millisecond. */
+/** Entries that are encoded together, in about a millisecond. */
 const PAGE_ENTRIES = 1000
 
 /**
  * The index of an archive: the CIDs of all records by their paths, `collection/rkey`, which are ASCII. Shorter paths
- * come first, so that order is not the one of a list of records.
+ * come first, so the order differs from that of a list of records.
  */
 export class SpaceIndex {
   /** By the length of the paths. */
   readonly #entries = new Map<number, (readonly [path: string, cid: Cid])[]>()
   #size = 0
 
-  /** Add a record. Of paths of one length, those that are added first come first, so add them in order. */
+  /** Add a record. Add paths of the same length in order, because the index keeps the order in which they are added. */
   add(path: string, cid: Cid): void {
     const known = this.#entries.get(path.length)
     if (known === undefined) this.#entries.set(path.length, [[path, cid]])
@@ -42,7 +42,7 @@ export class SpaceIndex {
     }
   }
 
-  /** The index as a block, in pieces: of 100,000 records with long paths, it has 90 MB. */
+  /** The index as a block, in pieces, because it takes 90 MB for 100,000 records with long paths. */
   *pieces(): Generator<Uint8Array> {
     yield mapHead(this.#size)
     for (const page of this.#inOrder()) yield encodeSequence(page.flat())

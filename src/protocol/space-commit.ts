@@ -27,9 +27,9 @@ export interface SpaceCommit {
   hash: Uint8Array
   /** Random, fresh for each reader. */
   ikm: Uint8Array
-  /** Of the context. */
+  /** Signature of the context. */
   sig: Uint8Array
-  /** Of the hash. */
+  /** MAC of the hash. */
   mac: Uint8Array
   rev: Tid
 }
@@ -72,7 +72,7 @@ export function signSpaceCommit(place: CommitPlace, hash: Uint8Array, key: Signi
 const isBytes = (value: Data | undefined, length: number): boolean =>
   value instanceof Uint8Array && value.length === length
 
-/** Members with the form of their values. What is not among them would be signed by nothing. */
+/** Members with the form of their values. A commit may have no others, because no signature would cover them. */
 const commitMembers: Record<keyof SpaceCommit, (value: Data | undefined) => boolean> = {
   ver: (value) => value === COMMIT_VERSION,
   hash: (value) => isBytes(value, HASH_BYTES),

@@ -16,7 +16,7 @@ export const SET_STATE_BYTES = 2 * LANES
 /** The state of an empty repository. */
 export const emptySetState = (): Uint8Array => new Uint8Array(SET_STATE_BYTES)
 
-/** What stands for a record in the set. `path` is `collection/rkey`. */
+/** The element of the set that stands for a record. `path` is `collection/rkey`. */
 export const setElement = (path: string, cid: Cid): string => `${path}/${cid}`
 
 /** The lanes of an element, which take 50 µs. */

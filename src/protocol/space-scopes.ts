@@ -10,7 +10,7 @@
  */
 import { parseDid, parseNsid, parseRecordKey, type Did, type Nsid, type RecordKey } from './identifiers.ts'
 
-/** `read` is reading what all members have written, `read_self` what the account has. */
+/** `read` permits reading what all members have written, `read_self` what the account itself has written. */
 export const spaceActions = ['read_self', 'read', 'create', 'update', 'delete'] as const
 export type SpaceAction = (typeof spaceActions)[number]
 /** What may be done with spaces themselves. */
@@ -91,7 +91,7 @@ function listed<Value extends string>(
   return known.length === wanted.size ? known : null
 }
 
-/** The one text of a scope: what is the default is left out. */
+/** The canonical text of a scope, which leaves out defaults. */
 export function formatSpaceScope({ type, authority, skey, collections, actions, manage }: SpaceScope): string {
   const isDefault = actions.join() === defaultActions.join()
   const parameters = [
@@ -110,7 +110,10 @@ const encoded = (value: string): string => encodeURIComponent(value).replaceAll(
 export const spaceScopeOf = (scope: SpaceScope, account: Did): SpaceScope =>
   scope.authority === SELF ? { ...scope, authority: account } : scope
 
-/** The type whose declaration says which collections a scope is for; null if the scope says it, or writes nothing. */
+/**
+ * The space type whose declaration lists the collections of a scope; null if the scope lists them itself, or permits no
+ * writes.
+ */
 export const declaringType = ({ type, collections, actions }: SpaceScope): Nsid | null =>
   collections === null && type !== ANY && actions.some((action) => !action.startsWith('read')) ? type : null
 
@@ -130,8 +133,8 @@ const setMembers: Readonly<Record<string, string>> = {
 }
 
 /**
- * The scope that an entry of a permission set stands for; null if it is none, or is for spaces of types outside the
- * namespace of the set.
+ * The scope that an entry of a permission set stands for; null if the entry is not about spaces, or names a type
+ * outside the namespace of the set.
  */
 export function spaceScopeInSet(set: string, entry: Readonly<Record<string, unknown>>): SpaceScope | null {
   const { resource, spaceType } = entry
@@ -144,7 +147,7 @@ export function spaceScopeInSet(set: string, entry: Readonly<Record<string, unkn
   return scope !== null && scope.type !== ANY && scope.type.startsWith(namespace) ? scope : null
 }
 
-/** A space, or all of a kind: an asterisk is covered by an asterisk alone. */
+/** A space, or a whole class of spaces: only an asterisk in a scope covers an asterisk here. */
 export interface SpaceParts {
   authority: Did | typeof ANY
   type: Nsid | typeof ANY
@@ -156,11 +159,11 @@ const covers = (scope: SpaceScope, { authority, type, skey }: SpaceParts): boole
   (scope.authority === ANY || scope.authority === authority) &&
   (scope.skey === ANY || scope.skey === skey)
 
-/** Whether a scope permits to read in a space: what the account has written, or what all have. */
+/** Whether a scope permits reading in a space: what the account has written, or what all members have. */
 export const permitsSpaceRead = (scope: SpaceScope, space: SpaceParts, action: 'read_self' | 'read'): boolean =>
   covers(scope, space) && (scope.actions.includes('read') || scope.actions.includes(action))
 
-/** Whether a scope permits to write a record of the collection. */
+/** Whether a scope permits writing records of the collection. */
 export const permitsSpaceWrite = (
   scope: SpaceScope,
   space: SpaceParts,
@@ -171,11 +174,11 @@ export const permitsSpaceWrite = (
   scope.actions.includes(action) &&
   (scope.collections?.includes(ANY) || scope.collections?.includes(collection)) === true
 
-/** Whether a scope permits to manage a space. It is never a default. */
+/** Whether a scope permits managing a space, which a scope never does by default. */
 export const permitsSpaceManagement = (scope: SpaceScope, space: SpaceParts, action: SpaceManagement): boolean =>
   covers(scope, space) && scope.manage.includes(action)
 
-/** Scopes about spaces, of a grant. */
+/** What the space scopes of a grant permit. */
 export interface SpacePermissions {
   mayRead(space: SpaceParts, action: 'read_self' | 'read'): boolean
   mayWrite(space: SpaceParts, action: 'create' | 'update' | 'delete', collection: Nsid): boolean

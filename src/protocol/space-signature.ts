@@ -1,10 +1,9 @@
 /**
- * Signatures of requests for permissioned data, with the key that a credential is bound to. They cover the credential
- * and, once there is one, whose data is asked for; they cover neither method, URL nor time.
+ * Signatures of requests for permissioned data, with the key that a credential is bound to. They cover the token and,
+ * in a request with a credential, the DID whose data is requested; they cover neither method, URL nor time.
  *
- * A small part of RFC 9421: one label, two lists of components, P-256. Of the label's member in `Signature-Input` only
- * the spelling is accepted that serialising it would give, so what was sent is what was signed. Other labels are
- * skipped.
+ * A small part of RFC 9421: one label, two lists of components, P-256. The label's member in `Signature-Input` must be
+ * in its serialised form, so that the received text is the signed text. Other labels are skipped.
  *
  * Source: atproto proposal 0016, as changed in October 2026; RFC 9421, 2.5 and 3.2; RFC 8941, 3.2 (dictionaries).
  */
@@ -13,7 +12,7 @@ import { parseDid, type Did } from './identifiers.ts'
 import { parseDidKey } from './keys.ts'
 import { SPACE_AUDIENCE_HEADER, SPACE_SCHEME } from './space-wire.ts'
 
-/** Values of header fields; those that are repeated are joined by commas. Null: absent. */
+/** Values of header fields; repeated fields are joined by commas. Null: absent. */
 export interface SignedFields {
   authorization: string | null
   /** `Atproto-Space-Audience`. */
@@ -24,7 +23,7 @@ export interface SignedFields {
 
 /** A request whose signature has not been verified. */
 export interface SpaceRequest {
-  /** The delegation of an exchange, the credential of a use. */
+  /** The delegation in an exchange; the credential in any later request. */
   token: string
   /** The key that the signature names. */
   keyId: string | null
@@ -68,8 +67,8 @@ export function readSpaceUse(fields: SignedFields): SignatureOutcome<SpaceReques
 }
 
 /**
- * Whether the key signed the request: a did:key of P-256, which the signature names if it names any. The `s` of the
- * signature may be high.
+ * Whether `holder`, a did:key of P-256, signed the request. If the signature names a key, it must be that one. The `s`
+ * of the signature may be high.
  */
 export function verifySpaceRequest({ keyId, base, signature }: SpaceRequest, holder: string): boolean {
   if (keyId !== null && keyId !== holder) return false
@@ -79,7 +78,9 @@ export function verifySpaceRequest({ keyId, base, signature }: SpaceRequest, hol
 
 const tokenPattern = /^([A-Za-z-]+) +([A-Za-z0-9._-]+)$/
 
-/** The field's value as it is signed, and its token. Null if there are several, or if the scheme is another. */
+/**
+ * The field's value as it is signed, and its token. Null if there are several tokens, or if the scheme is another one.
+ */
 function tokenField(value: string | null, scheme: string): { text: string; token: string } | null {
   const text = value?.trim() ?? ''
   const [, given, token] = (text.length <= MAX_FIELD_CHARS && tokenPattern.exec(text)) || []

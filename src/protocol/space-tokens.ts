@@ -1,10 +1,10 @@
 /**
- * Tokens of permissioned data. With a delegation, a user's server lets an app ask the host of a space for access. With
- * a credential, the authority of the space grants it, to the holder of a key. With an attestation, an app proves which
- * client it is.
+ * Tokens of permissioned data. In a delegation, a user's server lets an app ask the host of a space for access. In a
+ * credential, the authority of the space grants this access to the holder of a key. In an attestation, an app proves
+ * which client it is.
  *
  * `read…` checks all but the signature, so that the caller can find out the key that the token names; nothing in a
- * token counts before `verifySpaceToken`. What is used once has a `jti`, which the caller remembers.
+ * token counts before `verifySpaceToken`. The caller remembers the `jti` of a token that may be used only once.
  *
  * Source: atproto proposal 0016, "Access"; RFC 7519; the faults are the error names of the methods.
  */
@@ -28,7 +28,7 @@ export type SpaceTokenFault =
 
 interface TokenKind {
   typ: string
-  /** The life of those that are made here, and the longest that is accepted. */
+  /** Lifetime of tokens that this server makes, and the longest lifetime that it accepts. */
   ttlSecs: number
   maxTtlSecs: number
 }
@@ -39,7 +39,7 @@ export const spaceTokenKinds = {
   attestation: { typ: 'atproto-client-attestation+jwt', ttlSecs: 60, maxTtlSecs: 300 },
 } as const satisfies Record<string, TokenKind>
 
-/** By how much the clock of the issuer may differ. */
+/** Tolerated difference between the clocks of issuer and server. */
 const SKEW_SECS = 5
 const MAX_TOKEN_CHARS = 8192
 const jtiPattern = /^[ -~]{1,128}$/
@@ -48,7 +48,7 @@ const jtiPattern = /^[ -~]{1,128}$/
 interface Unverified {
   jws: Jws
   jti: string
-  /** The first second in which it is not accepted, without the tolerance. */
+  /** The first second in which the token has expired, before the tolerance is added. */
   exp: number
 }
 
@@ -59,9 +59,9 @@ export interface SpaceDelegation extends Unverified {
 }
 
 export interface SpaceCredential extends Unverified {
-  /** The authority is the issuer. */
+  /** Its authority is the issuer of the credential. */
   space: SpaceAddress
-  /** The name of its key that must have signed. */
+  /** The name of the authority's key that must have signed. */
   keyName: typeof SIGNING_KEY_NAME | typeof SPACE_KEY_NAME
   /** The key that signs the requests with this credential, a did:key of P-256. */
   holder: Did
@@ -186,7 +186,8 @@ function readToken(text: string, kind: keyof typeof spaceTokenKinds, now: Millis
   const nowSecs = Math.floor(now / 1000)
   if (exp <= iat || exp - iat > maxTtlSecs || iat > nowSecs + SKEW_SECS) return refused('BadJwt')
   if (exp <= nowSecs - SKEW_SECS) return refused('JwtExpired')
-  // The signed text has one spelling, and so must the signature.
+  // Decoding ignores stray trailing bits of the signature, so without this check several texts would be valid as one
+  // token.
   if (!text.endsWith(`.${base64url(jws.signature)}`)) return refused('BadJwtSignature')
   return { ok: true, token: { jws, jti, exp } }
 }

@@ -1,12 +1,12 @@
 /**
- * What the author of a type of spaces calls it, in the languages of our pages.
+ * The name that its author gives a space type, in the languages of our pages.
  *
  * Source: atproto proposal 0016, "Space types". `title` is what `name` will be called.
  */
 import { languageOf, type Language } from './languages.ts'
 
 export interface SpaceTypeName {
-  /** For languages that the author has no name in; null if there is none. */
+  /** For languages in which the author gives no name; null if there is none. */
   general: string | null
   inLanguage: Readonly<Partial<Record<Language, string>>>
 }
@@ -15,7 +15,7 @@ export interface SpaceTypeName {
 const MAX_ENTRIES = 100
 const MAX_CHARS = 1000
 
-/** Reads the names in a declaration. What is no text is ignored. */
+/** Reads the names in a declaration. Ignores values that are not text. */
 export function spaceTypeName(declaration: Readonly<Record<string, unknown>>): SpaceTypeName {
   return {
     general: textOf(declaration['title']) ?? textOf(declaration['name']),
@@ -23,7 +23,7 @@ export function spaceTypeName(declaration: Readonly<Record<string, unknown>>): S
   }
 }
 
-/** A tag that is one of ours, `pt-BR`, comes before a variety of it, `pt-PT`. */
+/** The exact tag of one of our languages, `pt-BR`, is preferred to a variety of it, `pt-PT`. */
 function namesIn(value: unknown): Partial<Record<Language, string>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {}
   const names: Partial<Record<Language, string>> = {}

@@ -10,7 +10,7 @@ import type { Tid } from './identifiers.ts'
 
 const ALPHABET = '234567abcdefghijklmnopqrstuvwxyz'
 const MICROS_CHARS = 11
-/** The last of them, which are one number of 30 bits. */
+/** The last characters, which encode one number of 30 bits. */
 const LOW_CHARS = 6
 const CLOCK_ID_CHARS = 2
 

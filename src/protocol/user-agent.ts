@@ -34,7 +34,7 @@ const systems: readonly [pattern: RegExp, name: string][] = [
 ]
 
 const namesOf = (table: readonly [RegExp, string][]): string => table.map(([, name]) => name).join('|')
-/** A browser or a program of ours by its name here, and its system, at the end of more. */
+/** Matches, at the end of a label, the name of a browser or of our own program, with its system. */
 const knownProgram = new RegExp(
   `(?:^|\\s)((?:${namesOf([...browsers, ...ownPrograms])})(?: on (?:${namesOf(systems)}))?)$`,
 )
@@ -44,7 +44,7 @@ const APPLE_DEVICE = 'an Apple device'
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 
-/** Most characters that patterns are tried on. Headers of browsers are half as long. */
+/** Longest part of the header that the patterns read. Headers of browsers are half as long. */
 const MAX_READ_CHARS = 512
 
 const nameIn = (table: readonly [RegExp, string][], header: string): string | undefined =>

@@ -9,9 +9,9 @@ const PREFIX = 'whsec_'
 const keyBytes = { min: 24, max: 64 }
 
 export interface WebhookMessage {
-  /** The same in every try. Contains no dot. */
+  /** The same in every attempt. Contains no dot. */
   id: string
-  /** Time of the try, in seconds since the epoch. */
+  /** Time of the attempt, in seconds since the epoch. */
   timestampSecs: number
   body: string
 }

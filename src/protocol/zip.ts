@@ -1,6 +1,6 @@
 /**
- * The records of a ZIP archive that is written from beginning to end: entries are stored, and records take the ZIP64
- * form only where sizes, offsets or counts require it, because some programs do not read it.
+ * The records of a ZIP archive that is written as a stream. Entries are not compressed. Records take the ZIP64 form
+ * only where sizes, offsets or counts require it, because some programs cannot read ZIP64.
  *
  * Source: PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.3.
  */
@@ -18,7 +18,7 @@ const CENTRAL_HEADER_BYTES = 46
 const END_BYTES = 22
 const END_64_BYTES = 56
 const LOCATOR_64_BYTES = 20
-/** The size that the end record of ZIP64 states leaves out its signature and that size itself. */
+/** The size field of the ZIP64 end record does not count the record's signature and the size field itself. */
 const END_64_UNCOUNTED = 12
 /** An extra field begins with its id and its size. */
 const EXTRA_HEAD_BYTES = 4
@@ -43,7 +43,7 @@ export interface ZipEntry {
   modifiedAt: Millis
 }
 
-/** An entry that is written: where its local header begins, and the checksum of its content. */
+/** An entry that has been written: the offset of its local header, and the checksum of its content. */
 export interface WrittenEntry extends ZipEntry {
   offset: number
   checksum: number
@@ -92,7 +92,7 @@ function dosTime(at: Millis): [number, number] {
   ]
 }
 
-/** What comes before the content of an entry. */
+/** The record that precedes the content of an entry. */
 export function localHeader(entry: ZipEntry): Uint8Array {
   const name = Buffer.from(entry.name)
   const hasDescriptor = entry.crc32 === null
@@ -109,7 +109,7 @@ export function localHeader(entry: ZipEntry): Uint8Array {
     .text(extra).bytes
 }
 
-/** What follows the content of an entry whose checksum was not known before. */
+/** The record that follows the content of an entry whose checksum was not known before. */
 export function descriptor(entry: WrittenEntry): Uint8Array {
   const width = isLarge(entry) ? 8 : 4
   return new Fields(8 + 2 * width).add(4, DESCRIPTOR, entry.checksum).add(width, entry.size, entry.size).bytes
@@ -131,7 +131,7 @@ export function centralHeader(entry: WrittenEntry): Uint8Array {
     .text(extra).bytes
 }
 
-/** What follows the directory: `count` entries, whose records begin at `offset` and have `size` bytes. */
+/** The records that follow the directory of `count` entries, which begins at `offset` and has `size` bytes. */
 export function endOfArchive({ count, offset, size }: { count: number; offset: number; size: number }): Uint8Array {
   const shownCount = Math.min(count, MAX_16)
   const end = new Fields(END_BYTES)

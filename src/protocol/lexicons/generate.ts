@@ -28,7 +28,7 @@ const servedMethods = [
 ]
 
 const personalDetails: Schema = { type: 'boolean' }
-/** The object in which this server adds to standard methods, under each of its names. */
+/** The object in which this server extends standard methods, under each of its names. */
 const extension: Record<string, Schema> = { extension: { type: 'unknown' }, custos: { type: 'unknown' } }
 
 /** Properties that this server adds to the standard documents or accepts in a wider form, by definition. */

@@ -17,7 +17,7 @@ export interface LexiconDocument {
   defs: Record<string, LooseObject>
 }
 
-/** Bounds of a document: several times what the largest lexicons that are known have. */
+/** Bounds of a document: several times those of the largest known lexicons. */
 const MAX_CHARS = 256 * 1024
 const MAX_LEVELS = 32
 /** References of all types and unions together. */
@@ -34,7 +34,7 @@ const maxEntries: Record<string, number> = {
   accept: 100,
 }
 
-/** Returns what there is too much of in the JSON of a document, in words; null if it is within the bounds. */
+/** Returns, in words, which bound the JSON of a document exceeds; null if it is within all bounds. */
 export function lexiconExcess(value: unknown): string | null {
   let refs = 0
   const excessIn = (part: unknown, level: number): string | null => {
@@ -143,9 +143,7 @@ function fits(value: LooseObject, types: Record<string, Fields>): boolean {
   )
 }
 
-/**
- * Parses JSON as the document of `nsid`; null if it is not one. The caller has checked that nothing of it is in excess.
- */
+/** Parses JSON as the document of `nsid`; null if it is not one. The caller has checked it with `lexiconExcess`. */
 export function parseLexiconDocument(value: unknown, nsid: Nsid): LexiconDocument | null {
   if (!isObject(value) || value['lexicon'] !== 1 || value['id'] !== nsid || !isObject(value['defs'])) return null
   const isDefinition = ([name, definition]: [string, unknown]) =>

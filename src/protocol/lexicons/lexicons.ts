@@ -60,7 +60,7 @@ export function builtInCheck(ref: string): Check {
 }
 const compile = schemaCompiler(builtInCheck)
 
-/** The built-in lexicons lead nowhere else, and what they cost is bounded by the size of the value. */
+/** The built-in lexicons refer only to each other, and the size of the value bounds what their checks cost. */
 const unlimited: Run = { steps: Infinity, follow: builtInCheck }
 
 /** Every method with a lexicon here, by NSID. */
@@ -202,7 +202,7 @@ function recordDefinition(collection: string): Definition | null {
   return definition?.type === 'record' ? definition : null
 }
 
-/** Where a record is in what was sent. */
+/** The message for an invalid record. Its path begins at `$.record`, where the request has the record. */
 export const invalidRecord = (collection: string, fault: Fault): string =>
   `Invalid ${collection} record: ${faultText(fault, '$.record')}`
 

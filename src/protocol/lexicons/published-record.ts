@@ -12,17 +12,17 @@ export interface PublishedRecord {
 }
 
 /**
- * Steps of one validation, with all its passes: a record of a megabyte takes about one million in each. A million takes
- * some 20 milliseconds.
+ * Most steps of one validation, over all its passes: a record of a megabyte takes about one million in each. A million
+ * takes some 20 milliseconds.
  */
 export const MAX_VALIDATION_STEPS = 4_000_000
 
-/** `incomplete`: the value leads to these documents, which were not given; without them it has no fault. */
+/** `incomplete`: the value refers to these documents, which were not given. The given ones find no fault. */
 export type PublishedOutcome = RecordOutcome | { status: 'incomplete'; missing: readonly string[] }
 
 /**
- * Checks a record against published documents and the built-in ones, in one pass for each set of documents that turns
- * out to be needed.
+ * Checks a record against published and built-in documents, in passes: while a pass returns `incomplete`, the caller
+ * fetches the missing documents and calls `pass` again with all of them.
  */
 export class PublishedValidation {
   #stepsLeft = MAX_VALIDATION_STEPS

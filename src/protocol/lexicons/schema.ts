@@ -77,11 +77,11 @@ export interface Fault {
   path: string
 }
 
-/** One validation, whatever it leads to. */
+/** The state of one validation, shared by all checks that it leads to. */
 export interface Run {
   /** How many values, members of objects and characters of texts may still be looked at. */
   steps: number
-  /** Returns the check of an absolute reference to a document that is not known before. */
+  /** Returns the check of an absolute reference to a document that was not known at compile time. */
   follow(ref: string): Check
 }
 
@@ -103,19 +103,21 @@ export const isObject = (value: unknown): value is LooseObject =>
 /** Longest text of a CID with any digest in use. Decoding takes quadratic time in some bases. */
 const MAX_CID_CHARS = 128
 /**
- * Four times what RFC 5646, 4.4.1, asks for. The expression of the library takes a microsecond for a few characters of
- * a long text.
+ * Four times what RFC 5646, 4.4.1, asks for. The library's regular expression takes a microsecond for every few
+ * characters of a long text.
  */
 const MAX_LANGUAGE_CHARS = 140
 
 /**
- * Steps of what takes longer than to look at a text: of each text that is split into graphemes, and of each character
- * of a CID that is decoded.
+ * Steps charged for work that takes longer than reading a text: for each text that is split into graphemes, and for
+ * each character of a CID that is decoded.
  */
 const SPLITTING_STEPS = 64
 const CID_CHAR_STEPS = 16
 
-/** Formats with their names in error messages. What takes longer than looking at the text once counts its steps. */
+/**
+ * Formats with their names in error messages. A format that costs more than reading the text once charges steps for it.
+ */
 const formats: Record<string, { holds: (text: string, run: Run) => boolean; name: string }> = {
   datetime: { holds: isDatetimeString, name: 'datetime' },
   uri: { holds: isValidUri, name: 'uri' },
@@ -204,8 +206,8 @@ export const valueSchema = (definition: Definition): Schema =>
   definition.type === 'record' ? definition.record! : definition
 
 /**
- * Objects with more members are checked by what the value has instead of by what the schema has, because many small
- * values of a wide schema would take time that is proportional to the product of both.
+ * For objects with more members, the check iterates over the members of the value instead of those of the schema:
+ * otherwise many small values of a wide schema would take time proportional to the product of both.
  */
 const MAX_NARROW_MEMBERS = 32
 
@@ -217,8 +219,8 @@ interface Field {
 }
 
 /**
- * A compiler that caches its result per schema object on first use. A compiled check takes time that is proportional to
- * the size of the value, times a small constant, whatever the schema is.
+ * A compiler that caches its result per schema object on first use. Whatever the schema, a compiled check takes time
+ * proportional to the size of the value.
  */
 export function schemaCompiler(checkOf: CheckOf): (schema: Schema) => Check {
   const compiled = new WeakMap<Schema, Check>()
@@ -319,7 +321,7 @@ function wideObject(fields: readonly Field[]): Check {
   const required = fields.filter((field) => field.required)
   return (value, run) => {
     if (!isObject(value)) return wrongType('object', value)
-    // Either the first that is missing ends the validation, or the value has them all.
+    // Linear in the value: either the first missing property ends the validation, or the value has all of them.
     const missing = required.find(({ name }) => value[name] === undefined)
     if (missing) return at(`Missing required key "${missing.name}"`)
     const names = Object.keys(value)
@@ -402,10 +404,10 @@ function lengthFault(
   return null
 }
 
-/** Made on first use: it takes milliseconds of the start. */
+/** Made on first use, because it would delay the start by milliseconds. */
 let segmenter: Intl.Segmenter | null = null
 
-/** Any character of ASCII is one, except in a line break of two. */
+/** Whether each UTF-16 unit is one grapheme. In ASCII it is, except in CRLF, which is one grapheme. */
 const isPlain = (text: string): boolean => /^[^\r\u0080-\uffff]*$/.test(text)
 
 function graphemeCount(text: string, run: Run): number {

@@ -12,7 +12,7 @@ const text = (format?: string): Schema => ({ type: 'string', ...(format && { for
 const integer = (bounds: Pick<Schema, 'default' | 'minimum' | 'maximum'>): Schema => ({ type: 'integer', ...bounds })
 const list = (items: Schema): Schema => ({ type: 'array', items })
 const ref = (name: string): Schema => ({ type: 'ref', ref: `lex:${DRAFT}.defs#${name}` })
-/** All properties are required but those whose name ends in a question mark. */
+/** All properties are required, except those whose name ends in a question mark. */
 function object(properties: Record<string, Schema>, nullable: string[] = []): Schema {
   const entries = Object.entries(properties)
   return {

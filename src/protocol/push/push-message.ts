@@ -1,5 +1,5 @@
 /**
- * What a device is told, as the plaintext that is sealed for it.
+ * The plaintext of a push, before it is sealed for the device.
  *
  * A push passes through a relay and Apple, which see its length. So the plaintext is padded until the body that the
  * relay sends to Apple has one of three lengths: the bucket, or one byte less where base64url has no such length.

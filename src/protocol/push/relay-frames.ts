@@ -1,11 +1,11 @@
 /**
- * What is said to a push relay and what it says: one JSON object each way, on a stream of its own. The end of the
- * stream ends a message; there is no length before it and no newline behind it.
+ * Messages between this server and a push relay: one JSON object each way, on a stream of its own. The end of the
+ * stream ends the message; it has neither a length prefix nor a trailing newline.
  */
 
 /** Names the protocol when a connection is made (RFC 7301). */
 export const RELAY_ALPN = 'ezpds/notify/0'
-/** Of one message. */
+/** Longest message. */
 export const MAX_FRAME_BYTES = 64 * 1024
 
 export type RelayRequest =
@@ -17,11 +17,11 @@ export type RelayRequest =
 export interface RelayPush {
   type: 'push'
   handle: string
-  /** Of the sender key. With `ping`, 0, and the next two are empty. */
+  /** Number of the sender key. In a `ping` it is 0, and `enc` and `ct` are empty. */
   kid: number
   enc: string
   ct: string
-  /** The relay pays no attention to it. */
+  /** The relay ignores it. */
   priority: null
   /** How long the relay may try; null means an hour. */
   ttlSecs: number | null
@@ -29,7 +29,8 @@ export interface RelayPush {
 }
 
 /**
- * What became of a push. `apnsError`: Apple refused it or was away. `unregistered`: the token of the device is dead.
+ * What became of a push. `apnsError`: Apple refused it or could not be reached. `unregistered`: the token of the device
+ * is dead.
  */
 export const pushOutcomes = [
   'delivered',
