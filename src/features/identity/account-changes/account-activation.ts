@@ -13,7 +13,7 @@ import { didFault } from './did-fitness.ts'
 
 /**
  * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `operated`
- * says which operator does it. Throws `InvalidRequest` if there is no such account.
+ * names the operator who does it, if one does. Throws `InvalidRequest` if there is no such account.
  */
 export async function deactivateAccount(
   exchange: Exchange,
@@ -25,7 +25,8 @@ export async function deactivateAccount(
   const actor = operated?.actor
   await ctx.db.transaction(async (tx) => {
     if (!(await accountOf(tx, did))) throw invalidRequest('Account not found')
-    // Before the deactivation, which ends the session of an operator.
+    // Before the deactivation, because it ends the operator sessions of the account, and the caller may use one of
+    // them.
     await exchange.revalidate(tx)
     await operated?.record?.(tx)
     await deactivate(ctx, tx, did, deleteAfter)
@@ -36,8 +37,8 @@ export async function deactivateAccount(
 
 /**
  * Activate an account. The head commit is signed again with the key that the identity now names, so that subscribers
- * accept the `#sync` even of an imported repository. `operated` says which operator does it. Throws `AccountNotFound`
- * if the account is missing or taken down, and `InvalidRequest` unless the identity points here.
+ * accept the `#sync` even of an imported repository. `operated` names the operator who does it, if one does. Throws
+ * `AccountNotFound` if the account is missing or taken down, and `InvalidRequest` unless the identity points here.
  */
 export async function activateAccount(by: By, did: Did, operated: Operated | null = null): Promise<void> {
   const { ctx } = by
@@ -53,7 +54,7 @@ export async function activateAccount(by: By, did: Did, operated: Operated | nul
   })
 }
 
-/** Reads the account again, because it may have changed while the directory was asked. */
+/** Reads the account again, because it may have changed during the request to the directory. */
 async function reopen(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)
   const key = await settledKeyOf(ctx, tx, did)

@@ -1,4 +1,4 @@
-/** Changes of accounts by their holders, and the sweep that deletes accounts whose time has come. */
+/** Changes of accounts by their holders, and the sweep that deletes accounts whose deletion is due. */
 import type { Feature } from '../../../http/feature.ts'
 import { accountEventRoutes } from './account-event-routes.ts'
 import { accountReaperSweep } from './account-reaper-sweep.ts'

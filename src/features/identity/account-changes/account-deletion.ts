@@ -1,6 +1,6 @@
 /**
- * Deletes accounts: one transaction removes every row about the account and adds the event for the network, and files
- * follow. The identity is left untouched, because it belongs to its owner.
+ * Deletes accounts: one transaction removes every row about the account and adds the event for the network; the files
+ * are deleted after the commit. The identity is left untouched, because it belongs to its owner.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
@@ -22,7 +22,7 @@ import { checkProof, spendNonce, type ProofFault } from '../../access/wallet-pro
 /** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
 interface DeletionRequest {
   did: Did
-  /** Empty if there is a proof, beside which it counts for nothing. */
+  /** Empty if there is a proof, and ignored beside one. */
   password: string
   token: string
   /** A code of the second factor, if the account has an authenticator app or a passkey. */
@@ -31,7 +31,7 @@ interface DeletionRequest {
   custos?: Record<string, unknown>
 }
 
-/** Mail the holder of an account the code that its deletion takes. Throws as `mailCode` does. */
+/** Mail the holder of an account the code that the deletion requires. Throws as `mailCode` does. */
 export const requestDeletionCode = (exchange: Exchange, did: Did): Promise<void> =>
   mailCode(exchange.ctx, did, 'delete_account', askedBy(exchange), {
     causedBy: 'holder',
@@ -40,12 +40,13 @@ export const requestDeletionCode = (exchange: Exchange, did: Did): Promise<void>
 
 /**
  * Delete an account at its holder's request, with the mailed code, and either the password, with the second factor if
- * the holder keeps one, or the proof of a wallet. Throws `InvalidRequest` if something is missing,
- * `AuthenticationRequired` if something is wrong, `RateLimitExceeded` after too many wrong passwords, what `passFactor`
- * throws, and what `provenBy` throws if the directory fails.
+ * the holder keeps one, or the proof of a wallet. Throws `InvalidRequest` if a member is missing,
+ * `AuthenticationRequired` if a credential is wrong, `RateLimitExceeded` after too many wrong passwords, what
+ * `passFactor` throws, and what `provenBy` throws if the directory fails.
  *
- * Whatever is wrong, the answer is the same after the work of one password hash; only the right password tells that
- * there is a factor. The code is redeemed last, so that nothing but a wrong code uses up one of its tries.
+ * Whichever credential is wrong, the answer is the same and follows the work of one password hash; only the right
+ * password reveals that the account has a second factor. The code is redeemed last, so that only a wrong code uses up
+ * one of its tries.
  */
 export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequest): Promise<void> {
   const { did, password, token } = request
@@ -64,7 +65,7 @@ interface ProvenDeletion {
 }
 
 /**
- * Delete an account whose holder has entered what a sign-in takes, with the mailed code. Throws
+ * Delete an account whose holder has just proved to be the holder as at a sign-in, with the mailed code. Throws
  * `AuthenticationRequired` if the code is wrong.
  */
 export async function deleteProven(exchange: Exchange, { did, token, revalidate }: ProvenDeletion): Promise<void> {
@@ -87,8 +88,8 @@ async function checkPassword(
   exchange: Exchange,
   { did, password, authFactorToken }: DeletionRequest,
 ): Promise<Revalidate> {
-  // A password that is too long is wrong like any other. Its end is left out, but not so much of it that it could be
-  // right.
+  // A password that is too long must fail like any other wrong one. It is cut to one character more than the longest
+  // that is ever compared, so the rest cannot be right.
   const revalidate = await loginWithPassword(
     exchange,
     did,
@@ -103,7 +104,7 @@ async function checkPassword(
 /** Check the proof and spend its nonce, durably: a wrong code does not make the proof usable again. */
 async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise<Revalidate> {
   const { ctx } = exchange
-  // Hash a dummy password, so that the time does not reveal which of the two was checked.
+  // Hash a dummy password, so that the response time does not reveal whether a password or a proof was checked.
   await provePassword(ctx, null, '', deletionRefused)
   const checked = await checkProof(ctx, { did, given, envelopeOf: accountDeletionEnvelope, isAdmitted: () => true })
   const refuse = (fault: ProofFault): never => {
@@ -111,7 +112,7 @@ async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise
     throw deletionRefused()
   }
   if (!checked.ok) return refuse(checked.fault)
-  // Write nothing about an account that has been deleted by now.
+  // Do not store the nonce for an account that was deleted in the meantime.
   const isFirstUse = await ctx.db.transaction(
     async (tx) => (await accountOf(tx, did)) === null || (await spendNonce(ctx, tx, checked.proof)),
   )
@@ -120,7 +121,8 @@ async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise
 }
 
 /**
- * Delete an account unconditionally. `operated` says which operator does it. Returns false if there is no such account.
+ * Delete an account unconditionally. `operated` names the operator who does it, if one does. Returns false if there is
+ * no such account.
  */
 export async function deleteAccount(by: By, did: Did, operated: Operated | null = null): Promise<boolean> {
   const { ctx } = by
@@ -148,9 +150,7 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
   return true
 }
 
-/**
- * Returns what is to follow the commit: deleting files. If that fails, they are orphans, which the blob scrub finds.
- */
+/** Returns the work to do after the commit: deleting the files. If that fails, the blob scrub finds them as orphans. */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<() => Promise<void>> {
   await ctx.steps.deleteOf(tx, did)
   const sequel = await forgetAccount(ctx, tx, did)

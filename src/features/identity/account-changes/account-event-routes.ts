@@ -1,4 +1,4 @@
-/** The events of an account, for programs of its holder. */
+/** The endpoint that lists the events of an account, for programs of its holder. */
 import { route } from '../../../http/endpoint.ts'
 import { leavingOwner } from '../../access/auth/auth.ts'
 import { eventPage } from '../account-events/account-events.ts'

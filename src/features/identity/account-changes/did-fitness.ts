@@ -13,11 +13,11 @@ import { heldRotationKey } from '../identity/identity.ts'
 
 /** What an identity says about its server and keys. */
 export interface Claims {
-  /** Whether it names this server as the account's PDS. */
+  /** Whether the identity names this server as the account's PDS. */
   isHere: boolean
-  /** As a did:key; null if it names none. */
+  /** As a did:key; null if the identity names none. */
   signingKey: string | null
-  /** Null if the DID method has none. */
+  /** Null if the DID method has no rotation keys. */
   rotationKeys: readonly string[] | null
 }
 
@@ -29,7 +29,7 @@ export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   const claims = await claimsOf(ctx, did)
   if (!claims) return 'Could not resolve DID'
   const key = await signingKeyOf(ctx, ctx.db, did)
-  // The identity of a child belongs to the wallet of its parent alone.
+  // The rotation keys of a child belong to the wallet of its parent, so this service needs none.
   const isChild = (await findChild(ctx.db, did)) !== null
   if (claims.rotationKeys && !isChild && !(await heldRotationKey(ctx, did, claims.rotationKeys)))
     return 'Server rotation key not included in PLC DID data'

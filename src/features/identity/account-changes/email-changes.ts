@@ -10,9 +10,9 @@ import { accountOf, confirmAddress, replaceAddress, type Account } from '../acco
 import { isEmailPromised } from '../handles/handles.ts'
 
 /**
- * Set a new address, not yet confirmed, and void the codes sent to the old one. `token` is required if the old address
- * is confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`, `ExpiredToken`, or
- * `InvalidRequest` if the address is invalid, unwanted or taken.
+ * Set a new address, not yet confirmed, and void the codes sent to the old one. `token`, a mailed code, is required if
+ * the old address is confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`,
+ * `ExpiredToken`, or `InvalidRequest` if the address is invalid, unwanted or taken.
  */
 export async function changeEmail(
   exchange: Exchange,
@@ -38,8 +38,8 @@ export async function changeEmail(
 }
 
 /**
- * Set a new address if `permits`, which runs in the same transaction, returns null. `actor` is the operator, if one
- * does it. Throws as `changeEmail` does.
+ * Set a new address if `permits`, which runs in the same transaction, returns null. `actor` is the operator, if an
+ * operator makes the change. Throws as `changeEmail` does.
  */
 export async function replaceEmail(
   exchange: Exchange,

@@ -33,7 +33,7 @@ export const emailRoutes = [
     async handler(call) {
       const { did } = call.caller
       const { email, token, emailAuthFactor } = call.input
-      // A client turns the mailed code on or off by sending the address that the account has.
+      // To switch the sign-in code on or off, a client sends the address that the account already has.
       const { email: present } = await presentAccount(call.ctx, did)
       if (emailAuthFactor !== undefined && email.toLowerCase() === present)
         return setEmailFactor(call, did, emailAuthFactor, token)

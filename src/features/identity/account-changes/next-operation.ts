@@ -17,7 +17,7 @@ import { codeRefused, redeemCode } from '../mails/mails.ts'
 
 /**
  * Returns the next operation of a DID, signed with a rotation key of this service and not submitted. `change` returns
- * the members of the state that are to be others.
+ * the members of the state to replace.
  *
  * The code is redeemed last, so that a failure of the directory does not consume it.
  *

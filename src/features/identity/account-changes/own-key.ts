@@ -1,7 +1,7 @@
 /**
- * A key of the account holder's own, above that of this server: with it the account can move without the help of this
- * server, which cannot undo that. The holder has the secret key before the identity names the public one, and this
- * server stores neither, so no failure leaves an identity under a key that is lost.
+ * A rotation key of the account holder's own, ranked above the key of this server. With it, the holder can move the
+ * account without the help of this server, and this server cannot undo the move. The holder has the secret key before
+ * the identity names the public one, and this server stores neither, so no failure leaves an identity under a lost key.
  */
 import { Type } from '@sinclair/typebox'
 import { route, type Exchange } from '../../../http/endpoint.ts'
@@ -16,9 +16,9 @@ import { signNext } from './next-operation.ts'
 import { submitAndTell } from './told-operation.ts'
 
 /**
- * Add a public key, as a did:key, above all other rotation keys of the identity, with the code that was mailed to
- * change it. Throws `InvalidRequest` if the text is no such key, if the identity has it or has no room, and what
- * `signNext` and `submitAndTell` throw.
+ * Add a public key, as a did:key, above all other rotation keys of the identity, with the code that was mailed for the
+ * change. Throws `InvalidRequest` if the text is no such key, if the identity already names the key or has no room for
+ * another, and what `signNext` and `submitAndTell` throw.
  */
 export async function addOwnKey(
   exchange: Exchange,
@@ -29,7 +29,8 @@ export async function addOwnKey(
   const key = parseDidKey(publicKey)
   if (key === null) throw invalidRequest('The recovery key is not a did:key of a supported curve')
   const added = formatDidKey(key)
-  // In turn, so that the directory does not refuse it, or drop it later, for another operation after the same one.
+  // Within the turn of the identity: otherwise the directory could refuse or later drop this operation, because another
+  // one follows the same `prev`.
   await identityTurns(exchange.ctx).run(did, async () => {
     const operation = await signNext(exchange, did, code, ({ rotationKeys }) => ({
       rotationKeys: keysWith(rotationKeys, added),

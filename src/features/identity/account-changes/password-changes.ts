@@ -15,12 +15,12 @@ import { hashPassword, loginWithPassword, passwordFault, replacePassword } from 
 const MAX_ADDRESS_CHARS = 320
 
 /**
- * Mail a code to the address if it belongs to an account, unless that has enough codes that work. The lookup runs after
- * the response and every address causes the same writes, so neither the response nor its timing reveals whether there
- * is an account.
+ * Mail a code to the address if it belongs to an account, unless the account has enough working codes. The lookup runs
+ * after the response and every address causes the same writes, so neither the response nor its timing reveals whether
+ * there is an account.
  */
 export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
-  // No account has an address with a NUL, for which PostgreSQL cannot look.
+  // No account has an address with a NUL, and PostgreSQL cannot search for one.
   if (email.length > MAX_ADDRESS_CHARS || email.includes('\0')) return
   const key = createHash('sha256').update(email.toLowerCase()).digest('hex')
   const { ctx } = exchange
@@ -42,9 +42,9 @@ export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
 }
 
 /**
- * Set a new password with a mailed code, sign out everywhere and end all agents, because the holder may not know who
- * was signed in, and what they confirmed. Throws `InvalidRequest` for an unacceptable password, and `InvalidToken` or
- * `ExpiredToken` for the code.
+ * Set a new password with a mailed code, sign out everywhere and revoke all agents, because the holder may not know who
+ * was signed in and which agents they confirmed. Throws `InvalidRequest` for an unacceptable password, and
+ * `InvalidToken` or `ExpiredToken` for the code.
  */
 export async function resetPassword(exchange: Exchange, code: string, password: string): Promise<void> {
   const { ctx } = exchange
@@ -73,7 +73,7 @@ export async function changePassword(exchange: Exchange, did: Did, current: stri
 
 /**
  * Set a new password, and end every session that the old one opened; OAuth apps and agents stay. If `revalidate` is
- * given, the transaction calls it first. `operated` says which operator does it.
+ * given, the transaction calls it first. `operated` names the operator who does it, if one does.
  */
 export async function setPassword(
   exchange: Exchange,

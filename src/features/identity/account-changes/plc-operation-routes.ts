@@ -1,5 +1,5 @@
 /**
- * Endpoints by which an account changes its did:plc with a rotation key that this service holds.
+ * Endpoints with which an account changes its did:plc by means of a rotation key that this service holds.
  *
  * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
  */
@@ -34,8 +34,8 @@ const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({
 
 /**
  * Returns why an operation does not fit an account that is hosted here, or null if it fits. Rotation keys, service,
- * signing key and handle must all fit, so that an account is not moved away from this service by mistake. What the
- * identity names for permissioned data must stay: an operation that another server has made may lack it by mistake.
+ * signing key and handle must all fit, so that an account does not leave this service by mistake. The identity's
+ * entries for permissioned data must stay, because an operation that another server built may omit them by mistake.
  */
 async function unfitness(
   ctx: Context,

@@ -1,4 +1,4 @@
-/** What an identity should name for its account to be hosted here. */
+/** The keys, names and services that an identity should have for its account to be hosted here. */
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
@@ -17,7 +17,7 @@ import { suitReturningKey } from './returning-key.ts'
 
 /**
  * Returns what `com.atproto.identity.getRecommendedDidCredentials` answers; `alsoKnownAs` is missing if the account has
- * no handle. The key of an account that is coming back is replaced if needed. Throws as `expectedOf`, and
+ * no handle. Replaces the signing key of a returning account if needed. Throws as `expectedOf`, and
  * `PlcDirectoryError`.
  */
 export async function recommendedCredentials(
@@ -27,7 +27,8 @@ export async function recommendedCredentials(
   await suitReturningKey(ctx, did)
   const { account, signingKey } = await expectedOf(ctx, did)
   const state = isPlcDid(did) ? await ctx.plc.state(did) : null
-  // Another server may take the recommendation for all that the identity is to name.
+  // Another server may build the whole identity from the recommendation, so it includes the entries for permissioned
+  // data.
   const kept = state === null ? null : spaceEntries(state)
   return {
     rotationKeys: await recommendedRotationKeys(ctx, did, state, signingKey),
@@ -53,8 +54,8 @@ export async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
 }
 
 /**
- * Returns the rotation keys that this service asks for, by rank. The wallet of an identity that it made itself puts its
- * own keys above them.
+ * Returns the rotation keys that this service asks for, by rank. A wallet that made the identity itself puts its own
+ * keys above them.
  */
 async function recommendedRotationKeys(
   ctx: Context,

@@ -1,7 +1,8 @@
 /**
- * The signing key of an account that moved away and is coming back. Other services cache the key that its identity
+ * The signing key of an account that moved away and is coming back. Other services cache the key that the identity
  * names, and fetch a newer one only if a token uses the algorithm of the cached key. So if the account's key here is on
- * another curve, it is replaced before the identity names it again.
+ * another curve, it is replaced by one on the curve of the cached key before the identity names a key of this server
+ * again.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -35,13 +36,14 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
       !(await replaceSigningKey(tx, did, own, made))
     )
       return
-    // The stored head always matches the stored key; the next import or the activation signs again anyway.
+    // Keeps the stored head signed with the stored key, although the next import or the activation signs it again.
     await resignHead(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
   })
 }
 
 /**
- * Whether its holder deactivated it. An account that arrives for the first time already has a key of the right curve.
+ * Whether the account was active here and its holder deactivated it. An account that arrives for the first time already
+ * has a key on the right curve.
  */
 const isLeftBehind = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean =>
   deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null

@@ -1,4 +1,4 @@
-/** The limit on what an account has the whole network told, of its status or its identity. */
+/** The limit on status and identity events that an account can send to the whole network. */
 import type { CallLimit } from '../../../http/endpoint.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 

@@ -1,9 +1,9 @@
 /**
- * Operations that a holder submits. Once one is in the directory, the network and the holder are notified. After
- * sending it, the process may die or the response be lost, so a durable step is stored first: it looks for the
- * operation in the log of the DID, and notifies if the request could not.
+ * PLC operations that a holder submits. Once an operation is in the directory, the network and the holder are notified.
+ * The process may die after sending it, or the response may be lost, so a durable step is stored first. The step looks
+ * for the operation in the log of the DID, and notifies if the request could not.
  *
- * The step never submits anything: if the operation never arrives, the holder has to repeat it.
+ * The step never submits an operation: if the operation never arrives, the holder has to repeat the request.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { requestOrigin, type Origin } from '../../../http/origin.ts'
@@ -17,7 +17,9 @@ import { announceIn, type By } from '../account-events/account-events.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { doubtUntil, resolveDid, submitOperation, verdictOf } from '../identity/identity.ts'
 
-/** By the event of an operation that has arrived, the one that is announced while that is not known. */
+/**
+ * Which event to announce while it is unknown whether the operation has arrived, by the event to announce once it has.
+ */
 const doubts = { ownKeyAdded: 'ownKeyInDoubt', identityChanged: 'identityInDoubt' } as const
 type ToldEvent = keyof typeof doubts
 
@@ -30,7 +32,7 @@ interface ToldOperation {
   origin: Origin
 }
 
-/** The request tells of most operations itself within that time. */
+/** Within this time, the request itself notifies about most operations. */
 const FIRST_LOOK_SECS = 2
 const NEXT_LOOK_MILLIS = 5000
 
@@ -75,8 +77,9 @@ async function tell(
 }
 
 /**
- * Submit an operation for its holder, and tell the network and the holder of it. Throws what `submitOperation` throws,
- * and `AccountNotFound` if the account was deleted in the meantime. If the outcome is unknown, the holder is told that.
+ * Submit an operation for its holder, and notify the network and the holder of it. Throws what `submitOperation`
+ * throws, and `AccountNotFound` if the account was deleted in the meantime. If the outcome is unknown, the holder is
+ * notified of that.
  */
 export async function submitAndTell(
   exchange: Exchange,
@@ -105,7 +108,7 @@ export async function submitAndTell(
     throw error
   }
   const isTold = await ctx.db.transaction(async (tx) =>
-    // If the step is gone, it has told them already.
+    // If the step no longer exists, it has already notified them.
     (await withdrawStep(tx, toldOperationStep, key)) > 0
       ? tell(tx, exchange, did, event)
       : (await accountOf(tx, did)) !== null,

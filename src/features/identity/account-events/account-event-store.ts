@@ -18,7 +18,7 @@ export interface StoredEvent {
   byOperator: number
   /** A handle, the name of an app password or of a program, or the client ID of an app; null if there is none. */
   subject: string | null
-  /** More than 1 for sign-ins of one kind on one day, of which the row has the last. */
+  /** How many events the row stands for: like sign-ins on one day share a row, which shows the last of them. */
   times: number
 }
 
@@ -32,7 +32,7 @@ export interface EventPlace {
   id: string
 }
 
-/** Insert an event. One with this id that is there counts once more, and takes this instant and place. */
+/** Insert an event. If the account has an event with this id, increment its count and replace its instant and place. */
 export const putEvent = (
   writer: Writer,
   did: Did,
@@ -66,7 +66,7 @@ export async function countEventsNamed(reader: Reader, did: Did, names: readonly
 export const deleteEventsOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM account_event WHERE did = ${did}`)
 
-/** Forget the name of an account in the events of others. */
+/** Delete the name of an account from the events of other accounts. */
 export const forgetSubject = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`UPDATE account_event SET subject = NULL, subject_did = NULL WHERE subject_did = ${did}`)
 
@@ -80,7 +80,7 @@ export const countEvents = (reader: Reader, after: string, limit: number): Promi
   reader.all(sql`
     SELECT did, count(*) AS count FROM account_event WHERE did > ${after} GROUP BY did ORDER BY did LIMIT ${limit}`)
 
-/** Returns the events of which an account has more than `max`, each with the instant of the last that is too many. */
+/** Returns the events of which an account has more than `max`, each with the instant of the newest event in excess. */
 export async function crowdedEvents(
   reader: Reader,
   did: Did,

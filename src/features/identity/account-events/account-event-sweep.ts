@@ -1,4 +1,4 @@
-/** Deletes events of accounts after 90 days, and the oldest of a kind of which an account has thousands. */
+/** Deletes account events after 90 days, and the oldest events of a kind if an account has thousands of that kind. */
 import { setImmediate } from 'node:timers/promises'
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -7,11 +7,11 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { countEvents, crowdedEvents, deleteEventsOfKind, deleteEventsUntil, oldestKept } from './account-event-store.ts'
 
 const BATCH = 1000
-/** Accounts whose events are counted at once. Counting those of all would take a second per million rows. */
+/** Accounts per counting query. Counting the events of all accounts at once would take a second per million rows. */
 const ACCOUNTS = 100
 /**
- * Events of one kind that an account keeps. A client that signs in under another name each time adds as many, and so
- * does one that deactivates and activates. Kinds do not crowd out each other.
+ * Events of one kind that an account keeps. A client can add an unlimited number by signing in under another program
+ * name each time, or by deactivating and activating repeatedly. Kinds do not crowd out each other.
  */
 const MAX_OF_KIND = 5000
 

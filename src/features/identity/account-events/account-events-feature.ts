@@ -21,7 +21,7 @@ export const accountEvents: Feature = {
     if (before !== null && before !== after) await keepFormerAddress(tx, did, before, clock.now())
   },
   async endAccess(_, tx, did, why) {
-    // An intruder may have used some of the known places.
+    // An intruder may have signed in from some of the known places.
     if (why !== 'new_password' && why !== 'transferred') await deletePlacesOf(tx, did)
   },
 }

@@ -1,11 +1,11 @@
 /**
- * The events of accounts, in one table: each with its log line, and whether the holder finds it in the list of the
- * account's events and gets a mail that says what to do if it was not them. The code that causes an event announces it
- * once.
+ * The events of accounts, in one table: each with its log line, whether it appears in the list of the account's events,
+ * and whether the holder gets a mail that says what to do if it was not them. The code that causes an event announces
+ * it once.
  *
- * The row of the list is written, and the mail ordered, in the transaction that they report, so that neither exists
- * without the other. A mail is sent after the response and never fails a request. Each account gets a bounded number of
- * mails per kind of event, so that one kind cannot use up the allowance of another.
+ * The list entry is written and the mail is ordered in the transaction that they report, so that none of the three
+ * exists without the others. A mail is sent after the response and never fails a request. Each account gets a bounded
+ * number of mails per kind of event, so that one kind cannot use up the allowance of another.
  */
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -40,17 +40,19 @@ interface AccountEvent {
   /** The log message, at level `info`. */
   message: string
   notice?: Notice
-  /** The mail to addresses that the account had in the last 30 days: an attacker may have replaced them. */
+  /**
+   * The mail to addresses that the account had in the last 30 days, because an attacker may have replaced the holder's.
+   */
   formerNotice?: Notice
-  /** Is only logged: it changes no access, or deletes the account with its list. */
+  /** The event is only logged, because it changes no access, or because the account and its list are deleted. */
   isUnlisted?: true
-  /** Strangers can cause it, so that the list has it once a day. */
+  /** Strangers can cause the event, so the list shows it once a day. */
   isDaily?: true
-  /** All sessions end, and no place stays known. */
+  /** The event ends all sessions and forgets all known places. */
   endsAccess?: true
 }
 
-/** A text with what a program or an account calls itself, if that may be told. */
+/** A text with the name that a program or an account gives itself, if the mail may contain that name. */
 const named = (name: string | undefined, plain: Phrase, withName: (values: { name: string }) => Phrase): Phrase =>
   name === undefined ? plain : withName({ name: plainName(name.replaceAll(/\p{Cc}+/gu, ' ')) })
 
@@ -84,7 +86,7 @@ const accountEvents = {
     notice: {
       subject: texts.emailChangedSubject,
       what: () => texts.emailChanged,
-      // No advice to reset the password: the code would go to the new address.
+      // No advice to reset the password, because the reset code would go to the new address.
       remedies: ['operator', 'account'],
     },
   },
@@ -424,8 +426,8 @@ const signInNotice = (what: Phrase, remedies: Notice['remedies']): Notice => ({
 const passwordNotice = signInNotice(texts.signInPassword, ['password', 'account', 'operator'])
 
 /**
- * What the holder signed in with, and the mail about a sign-in from a new place. There is none about an app password,
- * because its creation was announced.
+ * Means of signing in, each with the mail about a sign-in from a new place. App passwords have no such mail, because
+ * their creation was announced.
  */
 const signIns = {
   password: passwordNotice,
@@ -440,14 +442,14 @@ export type Means = keyof typeof signIns
 /** The request that causes an event, or the context alone if the server acts on its own. */
 export type By = Exchange | { ctx: Context }
 
-/** What an operator does to an account. */
+/** An operator's action on an account. */
 export interface Operated {
   /** The operator, as named in the audit log. */
   actor: string
   /**
-   * Writes the audit entry, and throws a `Refusal` if the operator may not, or no longer, do this. It is called in the
-   * transaction that makes the change; for a change that takes more than one transaction, in the first of them, before
-   * anything is told to others. Omitted if the server itself acts.
+   * Writes the audit entry, and throws a `Refusal` if the operator may not, or may no longer, do this. Called in the
+   * transaction that makes the change; if the change takes several transactions, in the first of them, before the
+   * change leaves this server. Omitted if the server itself acts.
    */
   record?(tx: Tx): Promise<void>
 }
@@ -465,11 +467,14 @@ interface Details extends Omit<Told, 'at' | 'origin'> {
   clientId?: string
   /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
   to?: string | null
-  /** Whether the account had confirmed that address. */
+  /** Whether the account had confirmed the address `to`. */
   isConfirmed?: boolean
-  /** Where the event was asked for, if that was an earlier request. */
+  /** Origin of the request that caused the event, if that was an earlier request. */
   origin?: Origin
-  /** The other account of this server that `name` names: once it is deleted, the list forgets the name. */
+  /**
+   * The other account of this server that `name` refers to: when that account is deleted, the name is deleted from the
+   * list.
+   */
   namedDid?: Did
 }
 
@@ -489,7 +494,7 @@ export const announce = (by: By, event: UnlistedEvent, did: Did, details: Detail
 
 /**
  * List an event, and order the mail about it if there is one, in the transaction that causes it. The event is logged
- * after the commit. One about a deleted account is only logged.
+ * after the commit. An event about a deleted account is only logged.
  */
 export async function announceIn(tx: Tx, by: By, event: ListedEvent, did: Did, details: Details = {}): Promise<void> {
   tx.afterCommit(() => logEvent(by, event, did, details))
@@ -504,7 +509,10 @@ export async function announceIn(tx: Tx, by: By, event: ListedEvent, did: Did, d
 const declarationOf = (event: EventName): AccountEvent => accountEvents[event]
 const isNoticed = (event: EventName): event is NoticedEvent => declarationOf(event).notice !== undefined
 
-/** Sign-ins of one kind and from one place are one row a day. So is what strangers can cause, wherever they are. */
+/**
+ * Sign-ins by the same means and from the same place share one row a day. So do events that strangers can cause, from
+ * any place.
+ */
 async function listEvent(tx: Tx, by: By, event: ListedEvent, did: Did, details: Details): Promise<void> {
   const { means = null, actor, handle, name, namedDid = null, clientId } = details
   const at = by.ctx.clock.now()
@@ -530,7 +538,9 @@ async function listEvent(tx: Tx, by: By, event: ListedEvent, did: Did, details: 
   })
 }
 
-/** The mail goes to the current address: an attacker may change the address a moment later. */
+/**
+ * Stores the current address with the order, because an attacker may change the address before the mail is composed.
+ */
 async function orderNotice(
   tx: Tx,
   by: By,
@@ -570,7 +580,7 @@ function logEvent(by: By, event: EventName, did: Did, details: Details): void {
   })
 }
 
-/** Returns what former addresses are told of an event; null if nothing. */
+/** Returns the mail to former addresses about an event; null if they get none. */
 function formerNoticeOf(event: NoticedEvent): Notice | null {
   return declarationOf(event).formerNotice ?? null
 }
@@ -643,8 +653,8 @@ const addNotice = async (
 
 /**
  * Announce a sign-in, in the transaction that opens it. The holder gets a mail if it came from a new place: a new app,
- * browser or network. A browser that was already signed in never counts as new. A place becomes known once its mail is
- * queued, so that a mail which the limit suppressed is sent after the next sign-in from that place.
+ * browser or network. A browser that was already signed in never counts as new. A place becomes known when its mail is
+ * queued. So if the limit suppresses the mail, the next sign-in from that place causes another.
  */
 export async function announceSignIn(
   tx: Tx,
@@ -667,7 +677,7 @@ export async function announceSignIn(
 
 const accessEndNames = Object.keys(accountEvents).filter((name) => declarationOf(name as EventName).endsAccess)
 
-/** Returns how often access has ended, as far as the list has it. */
+/** Returns how many events in the list have ended all access. */
 const countAccessEnds = (reader: Reader, did: Did): Promise<number> => countEventsNamed(reader, did, accessEndNames)
 
 interface NotedSignIn {
@@ -691,7 +701,7 @@ async function noteNewPlace(
     const account = await accountOf(tx, did)
     // The account may have been deleted since the sign-in.
     if (account === null) return
-    // If access has ended since, an intruder may have signed in: the place does not become known.
+    // If access was ended after this sign-in, an intruder may have signed in, so the place does not become known.
     if ((await countAccessEnds(tx, did)) === accessEnds) {
       if ((await insertPlace(tx, did, origin)) === 0) return
       await forgetOldPlaces(tx, did)
@@ -737,6 +747,6 @@ export async function eventPage(ctx: Context, did: Did, params: URLSearchParams)
   }
 }
 
-/** Returns what an event is called in the log; its name if a newer version has written it. */
+/** Returns the log message of an event; its name if a newer version wrote the event and this one does not know it. */
 const eventMessage = ({ event }: Pick<StoredEvent, 'event'>): string =>
   Object.hasOwn(accountEvents, event) ? accountEvents[event as EventName].message : event

@@ -5,8 +5,8 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 const KEPT_MILLIS = 30 * DAY_MILLIS
 /**
- * Former addresses of an account that are mailed: the earliest ones, so that an attacker cannot crowd out the holder's
- * address with others.
+ * Most former addresses of an account that get mails. They are the earliest ones, so that an attacker cannot crowd out
+ * the holder's address by changing the address repeatedly.
  */
 const MAX_MAILED = 5
 
@@ -16,7 +16,7 @@ export const keepFormerAddress = (tx: Tx, did: Did, address: string, now: Millis
     INSERT INTO former_address (did, address, first_replaced_at, replaced_at) VALUES (${did}, ${address}, ${now}, ${now})
     ON CONFLICT (did, address) DO UPDATE SET replaced_at = ${now}`)
 
-/** Returns addresses that were the account's within the last 30 days, without its present one. */
+/** Returns the addresses that the account had within the last 30 days, without its present one. */
 export async function formerAddresses(
   reader: Reader,
   did: Did,

@@ -1,4 +1,4 @@
-/** What a change of an identity that someone else has made is called. */
+/** Words for a change of an identity that someone else made. */
 import { timeInWords } from '../../../base/time-words.ts'
 import type { Phrase } from '../../../http/html.ts'
 import { listPhrase, timePhrase } from '../../../http/texts.ts'
@@ -18,7 +18,7 @@ const partWords: Readonly<Record<IdentityPart, string>> = {
 export const changedWords = ({ parts }: ForeignChange): string =>
   parts.length === 0 ? 'nothing that still differs' : parts.map((part) => partWords[part]).join(', ')
 
-/** Returns until when and by which keys the change can be undone. */
+/** Returns, in words, until when and with which keys the change can be undone. */
 export const undoWords = ({ undoableBy, undoableUntil }: ForeignChange): string =>
   undoableBy.length === 0
     ? 'It was signed with the highest key of the identity, so no other key can undo it.'

@@ -8,9 +8,9 @@ import { maxRecordsColumn } from '../quotas/quotas.ts'
 
 /** Everything that a commit needs to know of its account. */
 export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
-  /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
+  /** Since when the account must not sign commits, because its identity may name another key; null if it may sign. */
   heldAt: Millis | null
-  /** The quota of records that was set for it; null if none was. */
+  /** The record quota that an operator has set; null if none. */
   maxRecords: number | null
   /** As in `validColumn`. */
   valid: number
@@ -28,7 +28,7 @@ export const findSigner = <Row = unknown>(
       ${validColumn(revalidation)}${columns}
     FROM account ${tables} WHERE account.did = ${did}`)
 
-/** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
+/** Returns 0 if the current key is no longer `before`. Ends a hold on signing, if there is one. */
 export const updateSigningKey = (
   tx: Tx,
   did: Did,
@@ -39,6 +39,6 @@ export const updateSigningKey = (
     UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}, signing_held_at = NULL
     WHERE did = ${did} AND signing_key = ${before}`)
 
-/** Since when the account signs no commits; null if it may sign. */
+/** Store since when the account must not sign commits; null lets it sign. */
 export const updateSigningHold = (tx: Tx, did: Did, heldAt: Millis | null): Promise<number> =>
   tx.run(sql`UPDATE account SET signing_held_at = ${heldAt} WHERE did = ${did}`)

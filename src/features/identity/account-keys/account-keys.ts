@@ -59,8 +59,8 @@ export async function signingKeyFault({ vault }: Context, reader: Reader, did: D
 }
 
 /**
- * The same, for what is published: a commit, or an operation on the identity. Throws `SigningHeld` while the identity
- * may name another key.
+ * Returns the key for signing what is published: a commit, or an operation on the identity. Null if there is no such
+ * account. Throws `SigningHeld` while the identity may name another key.
  */
 export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
   const signer = await findSigner(reader, did)
@@ -68,17 +68,17 @@ export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Prom
   return signer && unwrapped(ctx, signer)
 }
 
-/** Whether the identity may name another key, so that the account must sign no commit. */
+/** Whether the account must not sign commits, because the identity may name another key. */
 export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> =>
   (await findSigner(reader, did))?.heldAt != null
 
-/** What callers need who must not sign for every account. */
+/** The signer of an account and its state, for callers that sign only for some accounts. */
 export interface FoundSigner<Row = unknown> {
   key: SigningKey
   status: AccountStatus
   /** Whether the caller may still act, as in `validColumn`. */
   valid: number
-  /** What was to be read beside it. */
+  /** The row that the caller wanted to read with the same statement. */
   beside: Row
 }
 
@@ -109,7 +109,7 @@ export async function activeSigner(
 }
 
 /**
- * The same for what an account writes and does not sign. Throws `AccountNotFound`, `AccountTakedown`,
+ * Returns the account for a write that is not signed. Throws `AccountNotFound`, `AccountTakedown`,
  * `AccountDeactivated`, or the refusal of a caller whose access has ended.
  */
 export async function activeWriter(
@@ -126,8 +126,8 @@ export async function activeWriter(
 }
 
 /**
- * Replace the key with which an account signs, and end the hold, if there is one. Returns false if the key is no longer
- * `before`, a did:key. The caller signs the head of the repository again.
+ * Replace the key with which an account signs, and end the hold, if there is one. Returns false if the current key is
+ * no longer `before`, a did:key. The caller must sign the head of the repository again.
  */
 export const replaceSigningKey = async (tx: Tx, did: Did, before: string, key: WrappedKey): Promise<boolean> =>
   (await updateSigningKey(tx, did, before, key)) > 0

@@ -1,9 +1,10 @@
 /**
- * Holds on signing. While the directory may name another key than the account's own, the account signs no commit:
- * others could not verify it. A row of the account says so, which every commit reads with the key.
+ * Holds on signing. While the directory may name another key than the account's own, the account signs no commits,
+ * because others could not verify them. The account's row records the hold, and every commit reads it together with the
+ * key.
  *
- * A step settles the hold with the directory (`repo-keys`). A commit that needs the key triggers the step at once,
- * waits for that try, and then signs or asks the client to retry later.
+ * A step asks the directory which key the identity names and settles the hold (`repo-keys`). A commit of a held account
+ * triggers the step at once, waits for that try, and then signs or asks the client to retry later.
  */
 import { Refusal } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -14,9 +15,9 @@ import { updateSigningHold } from './account-key-store.ts'
 /** Name of the steps that settle holds. Their key is the DID. */
 export const SETTLE_KEY_STEP = 'settle-signing-key'
 
-/** How long a request waits until it is known which key the identity names. */
+/** How long a request waits for the hold to be settled. */
 const MAX_WAIT_MILLIS = 10_000
-/** Requests, of up to a megabyte each, that may wait at the same time. The others are refused at once. */
+/** Most requests, of up to a megabyte each, that wait at the same time. Further requests are refused at once. */
 const MAX_WAITING = 100
 const RETRY_AFTER_SECS = 5
 
@@ -28,11 +29,11 @@ export class SigningHeld extends Refusal {
   }
 }
 
-/** Have the account sign no commit until the hold is released, or the key is replaced. */
+/** Keep the account from signing commits until the hold is released or the key is replaced. */
 export const holdSigning = ({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did): Promise<number> =>
   updateSigningHold(tx, did, clock.now())
 
-/** Let the account sign with the key that it has. */
+/** Let the account sign again with its current key. */
 export const releaseSigning = (tx: Tx, did: Did): Promise<number> => updateSigningHold(tx, did, null)
 
 const waiting = perContext(() => ({ count: 0 }))
@@ -52,7 +53,10 @@ export async function onceSettled(ctx: Context, did: Did, error: unknown): Promi
   }
 }
 
-/** Run a transaction that signs for an account, again if it was held. Throws `SigningHeld` if it still is. */
+/**
+ * Run a transaction that signs for an account. If the account is held, wait and run it again. Throws `SigningHeld` if
+ * the account is still held.
+ */
 export async function settledTransaction<T>(ctx: Context, did: Did, work: (tx: Tx) => Promise<T>): Promise<T> {
   try {
     return await ctx.db.transaction(work)

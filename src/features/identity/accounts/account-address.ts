@@ -6,8 +6,8 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf, updateEmail, updateEmailConfirmed } from './account-store.ts'
 
 /**
- * Give an account another address, not yet confirmed; what was mailed to the old one is void. Returns the old address,
- * or null if there was none. Throws a unique violation if the address belongs to another account.
+ * Give an account another address, not yet confirmed. Codes that were mailed to the old one become void. Returns the
+ * old address, or null if there was none. Throws a unique violation if the address belongs to another account.
  */
 export async function replaceAddress(ctx: Context, tx: Tx, did: Did, address: string): Promise<string | null> {
   const before = (await accountOf(tx, did))?.email ?? null

@@ -1,8 +1,8 @@
 /**
  * Gives handles to accounts and takes them away, each with the `#identity` event that tells the network of it.
  *
- * The oldest handle of an account stands in its row and is the one that sessions report; the others stand in
- * `further_handle`. A handle belongs to one account, wherever it stands. Claim it before you give it
+ * The oldest handle of an account is in its row and is the one that sessions report; the others are in
+ * `further_handle`. A handle belongs to at most one account across both tables. Claim a handle before you give it
  * (`name-claims.ts`).
  */
 import type { Context } from '../../../platform/context.ts'
@@ -18,7 +18,7 @@ import {
 } from './further-handle-store.ts'
 
 /**
- * Give an account a handle in place of all that it had. Returns false if there is no such account. Throws a unique
+ * Give an account a handle in place of all its handles. Returns false if there is no such account. Throws a unique
  * violation if the handle is the first one of another account.
  */
 export async function giveHandle(ctx: Context, tx: Tx, did: Did, handle: Handle): Promise<boolean> {
@@ -28,7 +28,7 @@ export async function giveHandle(ctx: Context, tx: Tx, did: Did, handle: Handle)
   return true
 }
 
-/** Give an account a handle beside those that it has. Throws a unique violation if another account has it. */
+/** Give an account a further handle. Throws a unique violation if another account has it. */
 export async function giveFurtherHandle(ctx: Context, tx: Tx, account: Account, handle: Handle): Promise<void> {
   const { did } = account
   await (account.handle === null
@@ -37,7 +37,9 @@ export async function giveFurtherHandle(ctx: Context, tx: Tx, account: Account, 
   await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
 }
 
-/** Take a handle from the account that has it. If it was the first one, the oldest of the others becomes the first. */
+/**
+ * Take a handle from the account that has it. If it was the first handle, the oldest of the others becomes the first.
+ */
 export async function takeHandle(ctx: Context, tx: Tx, { did, handle: first }: Account, handle: Handle): Promise<void> {
   if (handle === first) await promoteNext(tx, did)
   else await deleteFurtherHandle(tx, did, handle)

@@ -1,4 +1,4 @@
-/** The refusals for what the state of an account does not allow. */
+/** Refusals of requests that the state of an account does not allow. */
 import { Refusal } from '../../../http/errors.ts'
 import type { AccountStatus } from '../../../protocol/account-status.ts'
 
@@ -6,12 +6,12 @@ export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Accoun
 const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
 const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
 
-/** Throws `AccountNotFound` if the account is gone, which the caller's token may outlive. */
+/** Throws `AccountNotFound` if the account was deleted, because a caller's token may outlive the account. */
 export function refuseMissing(status: AccountStatus | null): asserts status is AccountStatus {
   if (status === null) throw accountNotFound()
 }
 
-/** Throws `AccountNotFound` or `AccountTakedown`, for what a deactivated account may still do. */
+/** Throws `AccountNotFound` or `AccountTakedown`, for actions that a deactivated account may still take. */
 export function refuseTakendown(status: AccountStatus | null): asserts status is 'active' | 'deactivated' {
   refuseMissing(status)
   if (status === 'takendown') throw accountTakedown()

@@ -22,9 +22,14 @@ export interface Account {
   takedownRef: string | null
   invitesDisabled: boolean
   hasPassword: boolean
-  /** Whether a sign-in with the password needs a code from the mail: it was asked for, and the address is confirmed. */
+  /**
+   * Whether a sign-in with the password needs a mailed code: the holder has switched that on, and the address is
+   * confirmed.
+   */
   emailAuthFactor: boolean
-  /** Of its mails, as its holder last chose it; null if none is known, or not one that this version writes. */
+  /**
+   * Language of its mails, as its holder last chose it; null if none is known, or if this version does not support it.
+   */
   language: Language | null
 }
 
@@ -50,7 +55,7 @@ const fromRow = <Found extends Row>(row: Found): Omit<Found, keyof Account> & Ac
   language: languages.find((one) => one === row.language) ?? null,
 })
 
-/** What a session says of its account. Apps ask often, so nothing else is read. */
+/** What a session response says about its account. Apps ask often, so only these columns are read. */
 export type SessionAccount = Pick<
   Account,
   'did' | 'handle' | 'email' | 'emailConfirmedAt' | 'emailAuthFactor' | 'deactivatedAt' | 'takedownRef'
@@ -121,7 +126,7 @@ function identifiedBy(identifier: string): Sql | null {
   return handle && sql`handle = ${handle}`
 }
 
-/** Finds the account that has the handle beside its first one. Asked only if no account has it as its first. */
+/** Finds the account that has the handle as a further one. Runs only if no account has it as its first. */
 function byFurtherHandle<Found>(
   identifier: string,
   find: (condition: Sql) => Promise<Found | null>,
@@ -136,8 +141,8 @@ export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
 }
 
 /**
- * Finds by DID or by any handle; null if there is no such account. Reads only these columns, because every read request
- * asks, and what is wanted beside them.
+ * Finds an account by DID or by any handle; null if there is none. Runs on every read request, so it reads only these
+ * columns and those that the caller wants beside them.
  */
 export async function accountSummary<Row = unknown>(
   reader: Reader,
@@ -176,14 +181,14 @@ export async function statusOfCaller(
 
 export interface NewAccount extends WrappedKey {
   did: Did
-  /** Null if the account takes its handle later. */
+  /** Null if the account gets its handle later. */
   handle: Handle | null
   email: string | null
   passwordHash: string | null
   createdAt: Millis
   deactivatedAt: Millis | null
   deleteAfter: Millis | null
-  /** Of its mails; null if none is known. */
+  /** Language of its mails; null if none is known. */
   language?: Language | null
 }
 
@@ -229,7 +234,7 @@ export const updateActivation = (
 export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
 
-/** Let an account get invite codes, or no more of them. */
+/** Set whether an account may get further invite codes. */
 export const allowInvites = (tx: Tx, did: Did, isAllowed: boolean): Promise<number> =>
   tx.run(sql`UPDATE account SET invites_disabled = ${isAllowed ? 0 : 1} WHERE did = ${did}`)
 
@@ -237,8 +242,8 @@ export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM account WHERE did = ${did}`)
 
 /**
- * Returns deactivated accounts whose scheduled time of deletion has come, the longest due first. With a `did`, returns
- * it if it is one of them.
+ * Returns deactivated accounts whose deletion is due, the longest due first. With a `did`, returns only that account,
+ * if its deletion is due.
  */
 export async function dueForDeletion(
   reader: Reader,

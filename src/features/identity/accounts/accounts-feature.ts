@@ -1,4 +1,4 @@
-/** The rows of accounts. The endpoints of accounts are in other features. */
+/** The tables of accounts. Their endpoints are in other features. */
 import type { Feature } from '../../../http/feature.ts'
 import { deleteAccountRow } from './account-store.ts'
 import { deleteFurtherHandlesOf } from './further-handle-store.ts'

@@ -1,9 +1,9 @@
 /**
  * The door of accounts: which accounts exist, their status, their names and their addresses.
  *
- * An account exists if and only if its row does. Guards look accounts up here, so this feature depends on no other but
- * the firehose, to which a change of status or handle adds its event. What else the row holds belongs to others: the
- * signing key to `account-keys`, the hash of the password to `passwords`.
+ * An account exists if and only if its row does. Guards look accounts up here, so this feature depends on no other
+ * feature but the firehose, to which a change of status or handle adds its event. The other columns of the row belong
+ * to other features: the signing key to `account-keys`, the password hash to `passwords`.
  */
 export { accountNotFound, refuseMissing, refuseTakendown, requireActive } from './account-refusals.ts'
 export {

@@ -1,4 +1,7 @@
-/** Adds an account as another server had it. The network knows its status already, so no event is added. */
+/**
+ * Adds an account with the state that it had at another server. The network knows its status already, so no event is
+ * added.
+ */
 import type { Tx } from '../../../platform/database/database.ts'
 import {
   addAccount,

@@ -2,7 +2,7 @@
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 
-/** Returns them oldest first. */
+/** Returns the further handles of an account, oldest first. */
 export const furtherHandlesOf = async (reader: Reader, did: Did): Promise<Handle[]> =>
   (
     await reader.all<{ handle: Handle }>(

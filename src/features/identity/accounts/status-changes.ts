@@ -1,6 +1,4 @@
-/**
- * Changes of the row that says whether an account is active, deactivated or taken down, each with its `#account` event.
- */
+/** Changes of the status of an account (active, deactivated or taken down), each with its `#account` event. */
 import { endAccess, endActivity } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -16,8 +14,8 @@ export async function addStatusEvent(ctx: Context, tx: Tx, did: Did): Promise<vo
 }
 
 /**
- * Deactivate an account, to be deleted at `deleteAfter` unless that is null. The sessions of its holder stay, those of
- * an operator end.
+ * Deactivate an account, and have it deleted at `deleteAfter` unless that is null. The sessions of its holder stay; if
+ * the holder is an operator, the operator sessions end.
  */
 export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Millis | null): Promise<void> {
   await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
@@ -26,8 +24,8 @@ export async function deactivate(ctx: Context, tx: Tx, did: Did, deleteAfter: Mi
 }
 
 /**
- * Have an account deleted at `deleteAfter`, deactivated from now on unless it is already. Null cancels its deletion,
- * and leaves it as active as it is.
+ * Schedule the deletion of an account for `deleteAfter`, and deactivate the account now if it is active. Null cancels
+ * the deletion and leaves the activation as it is.
  */
 export async function scheduleDeletion(
   ctx: Context,
@@ -42,14 +40,14 @@ export async function scheduleDeletion(
   if (statusOf(account) === 'active') await addStatusEvent(ctx, tx, did)
 }
 
-/** Activate an account, whose deletion is cancelled. The caller adds the events (`activateAccount`). */
+/** Activate an account, and cancel its deletion. The caller adds the events (`activateAccount`). */
 export async function activate(tx: Tx, did: Did): Promise<void> {
   await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
 }
 
 /**
- * Take an account down, or lift the takedown with a null `ref`, which ends the sessions from before as well. If it is
- * taken down already, only the reference is replaced. Returns whether its status has changed.
+ * Take an account down, or lift the takedown with a null `ref`; lifting it ends the sessions from before. If the
+ * account is taken down already, only the reference is replaced. Returns whether the status has changed.
  */
 export async function takeDown(
   ctx: Context,

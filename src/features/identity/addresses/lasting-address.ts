@@ -3,7 +3,7 @@ import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { isThrowAway } from './throw-away-hosts.ts'
 
-/** The same refusal for an invalid address and for one at an unwanted host. */
+/** The refusal for an invalid address, and for an address at an unwanted host. */
 export const emailNotSupported = () =>
   invalidRequest('This email address is not supported, please use a different email.')
 

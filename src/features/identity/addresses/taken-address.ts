@@ -1,9 +1,9 @@
 /**
  * Keeps strangers from learning which email addresses have accounts. A sign-up is told only that the address cannot be
- * used, in the same words as for an unwanted address. Everything else about the sign-up is checked first, so that
- * finding out that an address is free costs an account. An account holder who changes their address is told that it is
- * taken. Either way, a client address gets a few such refusals, then has to wait. The holder of the email address gets
- * a mail.
+ * used, in the same words as for an unwanted address. Everything else about the sign-up is checked first, so that an
+ * attacker can find out that an address is free only by creating an account. An account holder who changes their
+ * address is told that the new one is taken. Either way, a client address gets a few such refusals, then has to wait.
+ * The holder of the email address gets a mail.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
@@ -15,7 +15,7 @@ import { accountWithEmail } from '../accounts/accounts.ts'
 import { emailNotSupported } from './lasting-address.ts'
 import { addMail, addressWantedMail } from '../mails/mails.ts'
 
-/** The default words say only that the address is refused, for strangers. */
+/** The default message, for strangers, says only that the address is refused. */
 export class AddressTaken extends Refusal {
   constructor(
     readonly email: string,
@@ -28,8 +28,8 @@ export class AddressTaken extends Refusal {
 const asking = perContext(() => new KeyedQueue())
 
 /**
- * Run `ask`, which may throw `AddressTaken`, within the limit on such refusals. Questions that share a budget run one
- * after another: with many at once a client would get its answers before the first is counted. Throws
+ * Run `ask`, which may throw `AddressTaken`, within the limit on such refusals. Calls that share a budget run one after
+ * another: with concurrent calls, a client would get many answers before the first is counted. Throws
  * `RateLimitExceeded`.
  */
 export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise<T>): Promise<T> {
@@ -40,9 +40,9 @@ export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise
       return await ask()
     } catch (error) {
       if (error instanceof AddressTaken) {
-        // In the background: the response time must not reveal that there is a recipient.
+        // In the background, because the response time must not reveal that the address has a holder.
         ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
-        // Charged without telling the client: the headers must not reveal it either.
+        // Charged without rate-limit headers, which would reveal the refusal's reason too.
         await ctx.limits.chargeShared(...chargesOf(client, 'takenAddress'))
       }
       throw error

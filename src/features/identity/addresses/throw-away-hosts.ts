@@ -14,8 +14,8 @@ const hosts = madeOnce(
 )
 
 /**
- * Whether the address is at a listed host or at a subdomain of one. It has been parsed: looking up each of thousands of
- * labels would take the square of their number.
+ * Whether the address is at a listed host or at a subdomain of one. The caller has parsed it: with thousands of labels,
+ * the look-ups would take quadratic time.
  */
 export async function isThrowAway(address: string): Promise<boolean> {
   const known = await hosts()

@@ -1,4 +1,4 @@
-/** What operators see of pending accounts: how far they are and how old, and no key. */
+/** Pending accounts as operators see them: their progress and age, but no keys. */
 import { route } from '../../../http/endpoint.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'

@@ -1,6 +1,6 @@
 /**
- * How a ceremony begins: names are reserved and an invite is spent, in one transaction, so that a race leaves one
- * ceremony and a refusal leaves nothing.
+ * Begins ceremonies: one transaction reserves the names and spends the invite, so that a race leaves one ceremony and a
+ * refusal leaves nothing.
  */
 import { randomUUID } from 'node:crypto'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
@@ -29,7 +29,7 @@ import { findCeremony, insertCeremony, replaceCeremonySession, type Ceremony } f
 export const tiers = ['free', 'pro', 'business'] as const
 export type Tier = (typeof tiers)[number]
 
-/** Hours for which the code of an account that an operator provisions can be redeemed. */
+/** Hours within which the code of an account that an operator has provisioned can be redeemed. */
 export const BOUND_CODE_HOURS = 24
 
 interface Names {
@@ -84,8 +84,8 @@ export interface BegunCeremony {
 }
 
 /**
- * Begin a ceremony, or come back to it: with the same code, names and device the wallet gets a new session, and the one
- * before is void. A code that an operator bound to these names begins too.
+ * Begin a ceremony, or come back to it: with the same code, names and device, the wallet gets a new session, and the
+ * previous one becomes void. A code that an operator bound to these names also begins the ceremony.
  *
  * Throws `AccountExists`, `HandleNotAvailable` and `ClaimCodeRedeemed` (409), `NotFound` for any other code that cannot
  * be used, and `RateLimitExceeded` after too many taken addresses.
@@ -118,7 +118,7 @@ const deviceOf = (exchange: Exchange, owner: string, { devicePublicKey: publicKe
   openedWith: requestOrigin(exchange).openedWith,
 })
 
-/** Returns null if the names are not those of a ceremony, or if its code or its device is another one. */
+/** Returns null if the names are not those of a ceremony, or if the ceremony has another code or another device. */
 async function comeBack(
   tx: Tx,
   { handle, email, claimCode, devicePublicKey }: Names & WalletDevice & { claimCode: string },

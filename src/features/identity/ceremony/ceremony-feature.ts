@@ -1,17 +1,18 @@
 /**
- * The door of provisioning: pending accounts, up to the moment at which `ceremony` makes them accounts.
+ * The door of provisioning: pending accounts, until `ceremony` turns them into accounts.
  *
- * In a ceremony a wallet makes an identity whose highest key it holds. A ceremony is a row that survives every
+ * In a ceremony, a wallet makes an identity whose highest key it holds. The ceremony is a row, so it survives every
  * interruption. It goes through these states:
  *
  * 1. `created`: a wallet, or an operator for another person, has claimed handle and address with an invite;
  * 2. `key_issued`: the wallet has asked for the key that will sign the repository, which its identity must name;
- * 3. `did_stored`: the wallet has sent its identity; the directory may have it, or soon;
+ * 3. `did_stored`: the wallet has sent its identity, and the directory may have it now or soon;
  * 4. `registered`: the directory has it (a did:web goes from 3 to the end);
- * 5. the account exists, and the row is gone, in one transaction.
+ * 5. one transaction creates the account and deletes the row.
  *
- * A repeated step continues. A wallet that comes back with the same code, names and device gets a new session. An
- * abandoned ceremony ends after a week, or after a month if the directory has its identity.
+ * A repeated request continues from where the ceremony is. A wallet that comes back with the same code, names and
+ * device gets a new session. An abandoned ceremony ends after a week, or after a month if the directory has its
+ * identity.
  */
 import type { Feature } from '../../../http/feature.ts'
 import { ceremonyAdminRoutes } from './ceremony-admin-routes.ts'

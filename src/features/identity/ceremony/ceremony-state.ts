@@ -1,4 +1,4 @@
-/** How far a ceremony is, and how long it is kept. */
+/** The progress of a ceremony, and how long it is kept. */
 import { DAY_MILLIS, DAY_SECS } from '../../../base/durations.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Ceremony } from './ceremony-store.ts'
@@ -23,7 +23,10 @@ export function stateOfCeremony({
 export const SESSION_SECS = DAY_SECS
 /** How long names are kept for a ceremony without a live session. */
 export const QUIET_MILLIS = 7 * DAY_MILLIS
-/** The same once the directory has the identity: it names this server, and its wallet is likely to come back. */
+/**
+ * How long they are kept once the directory has the identity, which names this server: the wallet is likely to come
+ * back.
+ */
 export const REGISTERED_QUIET_MILLIS = 30 * DAY_MILLIS
 
 /** Until when the names of a ceremony are kept, unless its wallet comes back. */

@@ -17,7 +17,7 @@ export interface Ceremony {
   key: WrappedKey | null
   /** Stored before the directory learns of the identity. */
   did: Did | null
-  /** When the directory was known to have it; null for a did:web too. */
+  /** When this server learned that the directory has the identity; always null for a did:web. */
   registeredAt: Millis | null
 }
 
@@ -35,7 +35,7 @@ const fromRow = ({ signingKey, wrapped, ...row }: Row): Ceremony => ({
   key: signingKey === null || wrapped === null ? null : { signingKey, wrapped },
 })
 
-/** Returns null if there is none, or no longer. */
+/** Returns null if the ceremony does not exist or has ended. */
 export async function findCeremony(reader: Reader, id: string): Promise<Ceremony | null> {
   const row = await reader.get<Row>(sql`SELECT ${columns} FROM ceremony c WHERE c.id = ${id}`)
   return row && fromRow(row)
@@ -68,7 +68,7 @@ export const insertCeremony = (
     INSERT INTO ceremony (id, handle, email, tier, invite_code, created_at)
     VALUES (${id}, ${handle}, ${email}, ${tier}, ${inviteCode}, ${createdAt})`)
 
-/** Give the ceremony another session. The one before is void. */
+/** Give the ceremony another session. The previous one becomes void. */
 export const replaceCeremonySession = (tx: Tx, id: string, sessionHash: string, expiresAt: Millis): Promise<number> =>
   tx.run(sql`UPDATE ceremony SET session_hash = ${sessionHash}, session_expires_at = ${expiresAt} WHERE id = ${id}`)
 
@@ -78,7 +78,7 @@ export const insertCeremonyKey = (tx: Tx, id: string, { signingKey, wrapped }: W
     sql`UPDATE ceremony SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE id = ${id} AND signing_key IS NULL`,
   )
 
-/** Returns 0 if the ceremony has another identity, or has ended. */
+/** Returns 0 if the ceremony already has another identity, or has ended. */
 export const setCeremonyDid = (tx: Tx, id: string, did: Did): Promise<number> =>
   tx.run(sql`UPDATE ceremony SET did = ${did} WHERE id = ${id} AND (did IS NULL OR did = ${did})`)
 
@@ -91,10 +91,10 @@ export const setRegistered = (tx: Tx, id: string, now: Millis): Promise<number> 
 export const deleteCeremony = (tx: Tx, id: string): Promise<number> =>
   tx.run(sql`DELETE FROM ceremony WHERE id = ${id}`)
 
-/** Begun, or without a session, since an instant or longer. */
+/** Its session expired by `before`; or, if it never had a session, it was created by then. */
 const isQuiet = (before: Millis) => sql`COALESCE(session_expires_at, created_at) <= ${before}`
 
-/** Returns 0 if it has ended, or has a session again. */
+/** Returns 0 if the ceremony has ended, or has a session again. */
 export const deleteQuietCeremony = (tx: Tx, id: string, before: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM ceremony WHERE id = ${id} AND ${isQuiet(before)}`)
 
@@ -114,7 +114,10 @@ export async function listCeremonies(
   return rows.map(({ uses, ...row }) => ({ ...fromRow(row), hasCode: uses === 0 }))
 }
 
-/** By what is known of the identity: the directory has it, it may have it, or there is none that it could have. */
+/**
+ * Conditions by what is known of the identity: the directory has it; the directory may have it; the directory is not
+ * known to have it.
+ */
 const kinds = {
   registered: sql`registered_at IS NOT NULL`,
   doubtful: sql`registered_at IS NULL AND did IS NOT NULL`,
@@ -122,7 +125,7 @@ const kinds = {
 }
 export type CeremonyKind = keyof typeof kinds
 
-/** Returns ceremonies that were begun, or are without a session, since `before` or longer: the oldest after a place. */
+/** Returns quiet ceremonies of a kind, the oldest first, after a place. */
 export async function listQuietCeremonies(
   reader: Reader,
   { before, kind, after, limit }: { before: Millis; kind: CeremonyKind; after: CeremonyPlace | null; limit: number },
@@ -135,7 +138,7 @@ export async function listQuietCeremonies(
   return rows.map(fromRow)
 }
 
-/** Returns how many ceremonies there are by what has been done, in the order of the steps. */
+/** Returns how many ceremonies are in each state, in the order of the states. */
 export const countCeremonies = async (
   reader: Reader,
 ): Promise<{ hasKey: boolean; hasDid: boolean; isRegistered: boolean; count: number }[]> =>

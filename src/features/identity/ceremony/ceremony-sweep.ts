@@ -1,6 +1,6 @@
 /**
- * Ends abandoned ceremonies. An identity that may have reached the directory is looked up first: one that the directory
- * has is kept for longer.
+ * Ends abandoned ceremonies. If the identity of a ceremony may have reached the directory, the sweep looks it up first,
+ * because a ceremony whose identity the directory has is kept for longer.
  */
 import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import { Round } from '../../../base/round.ts'
@@ -15,10 +15,10 @@ import { deleteQuietCeremony, listQuietCeremonies, type Ceremony } from './cerem
 import { noteRegistered } from './registration.ts'
 
 const PAGE_CEREMONIES = 100
-/** How long before the names become free the directory is asked for an identity that it may have. */
+/** How long before the names become free the sweep starts to look up an identity that the directory may have. */
 const ASKED_AHEAD_MILLIS = DAY_MILLIS
 
-/** An identity may keep failing at the directory. */
+/** Rounds, so that identities whose look-up keeps failing do not keep a pass from the others. */
 const rounds = perContext(() => ({
   doubtful: new Round<Ceremony>(),
   unregistered: new Round<Ceremony>(),
@@ -55,7 +55,7 @@ export const ceremonySweep: Sweep = {
   },
 }
 
-/** Whether the directory has an identity although the server was never told. Throws `PlcDirectoryError`. */
+/** Whether the directory has the identity although this server never learned it. Throws `PlcDirectoryError`. */
 async function isRegisteredSince(ctx: Context, ceremony: Ceremony): Promise<boolean> {
   if (ceremony.registeredAt !== null || ceremony.did === null || !isPlcDid(ceremony.did)) return false
   if ((await ctx.plc.auditLog(ceremony.did)) === null) return false
@@ -63,7 +63,7 @@ async function isRegisteredSince(ctx: Context, ceremony: Ceremony): Promise<bool
   return true
 }
 
-/** Returns false if its wallet has come back since. */
+/** Returns false if its wallet has come back in the meantime. */
 const end = ({ db }: Context, { id }: Ceremony, before: Millis): Promise<boolean> =>
   db.transaction(async (tx) => {
     if ((await deleteQuietCeremony(tx, id, before)) === 0) return false

@@ -1,12 +1,12 @@
 /**
- * The door of the ceremony: the identity that a wallet has made becomes an account. How a ceremony begins is in
+ * The door of the ceremony: turns the identity that a wallet has made into an account. How a ceremony begins is in
  * `provisioning`.
  *
- * The order survives a kill between any two steps, because a repeated request continues:
+ * The process may be killed between any two of these steps, because a repeated request continues:
  *
  * 1. check everything that can be checked without effect;
  * 2. store the DID;
- * 3. submit the identity to the directory, and store that it has it;
+ * 3. submit the identity to the directory, and store that the directory has it;
  * 4. in one transaction, make the account, its repository and its first session, and delete the ceremony.
  */
 import { DAY_MILLIS } from '../../../base/durations.ts'
@@ -44,10 +44,10 @@ import { noteWallet } from '../../access/wallet-proofs/wallet-proofs.ts'
 import { clearCeremonyDid, deleteCeremony, findCeremony, setCeremonyDid, type Ceremony } from './ceremony-store.ts'
 import { noteRegistered } from './registration.ts'
 
-/** How long the handle is kept for the new account, which takes it by a request of its own. */
+/** How long the handle is reserved for the new account, which takes it in a separate request. */
 const HANDLE_KEPT_MILLIS = DAY_MILLIS
 
-/** Levels of a document, which is kept and written again. */
+/** Most nesting levels of a document, which is parsed, stored and serialised again. */
 const MAX_DOCUMENT_DEPTH = 32
 
 /** What a wallet sends to end its ceremony. Absent members are null. */
@@ -137,7 +137,9 @@ function accepted<Identity>(outcome: CeremonyOutcome<Identity>): Identity {
   return outcome.identity
 }
 
-/** Bytes are compared, not JSON: whatever a reader makes of the document, it reads what was checked here. */
+/**
+ * Compares bytes, not parsed JSON, so that every reader of the published document reads exactly what was checked here.
+ */
 async function requirePublished(ctx: Context, did: Did, text: string): Promise<void> {
   const url = didWebUrl(did)
   if (!url) throw invalidClaim('The host of the did:web is not valid')
@@ -157,7 +159,7 @@ async function requireNoAccount(reader: Reader, did: Did): Promise<void> {
   if (await accountOf(reader, did)) throw didAlreadyExists()
 }
 
-/** Store which identity the directory is about to learn of. Another one is refused from then on. */
+/** Store which identity is about to be submitted to the directory. From then on, any other identity is refused. */
 function storeDid({ db }: Context, id: string, did: Did): Promise<void> {
   return db.transaction(async (tx) => {
     const stored = await setCeremonyDid(tx, id, did)
@@ -167,15 +169,15 @@ function storeDid({ db }: Context, id: string, did: Did): Promise<void> {
   })
 }
 
-/** Submit the identity to the directory, and store that it has it. */
+/** Submit the identity to the directory, and store that the directory has it. */
 async function register(ctx: Context, ceremony: Ceremony, did: Did, genesis: Operation): Promise<void> {
   try {
     await submitOperation(ctx, did, genesis, 'first')
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
     const verdict = verdictOf(error)
-    // The directory will not take it later either, or has never been sent it before, so the wallet may send another
-    // one.
+    // This identity cannot arrive later: the directory judged it invalid, or refused it and was never sent it before.
+    // So the wallet may send another one.
     if (verdict === 'invalid' || (verdict === 'refused' && ceremony.did === null))
       await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
     ctx.log.warn('could not submit an identity to the PLC directory', { did, status: error.status })
@@ -202,8 +204,8 @@ async function promote<Entry>(
   const ceremony = await findCeremony(tx, id)
   await requireNoAccount(tx, did)
   if (ceremony?.key == null || ceremony.did !== did) throw authenticationRequired('The session has ended')
-  // Decides whether the names still belong to the ceremony. The handle is kept for the account, which has yet to take
-  // it.
+  // Fails if the names no longer belong to the ceremony. The handle stays reserved for the account, which takes it
+  // later.
   if ((await passOnReservations(tx, id, { owner: did, until: now + HANDLE_KEPT_MILLIS })) === 0)
     throw authenticationRequired('The ceremony has ended')
   await addAccount(tx, {

@@ -1,4 +1,4 @@
-/** Keys that the server makes: the one that will sign a new repository, and those that operators have made. */
+/** Endpoints for keys that the server generates: the key that will sign a new repository, and the keys of operators. */
 import { Type } from '@sinclair/typebox'
 import { anyone, route } from '../../../http/endpoint.ts'
 import { authenticationRequired, serviceUnavailable } from '../../../http/errors.ts'
@@ -33,7 +33,7 @@ export const issuedKeyRoutes = [
     auth: underMasterKey(pending),
     async handler({ ctx, caller: { ceremony } }) {
       const signingKey = await issueKey(ctx, ceremony)
-      // It became an account while this request was on its way.
+      // The ceremony became an account during this request.
       if (signingKey === null) throw authenticationRequired('The session has ended')
       return keyView(signingKey)
     },

@@ -1,4 +1,4 @@
-/** The session of a pending account: an opaque token, good for a day, for the steps that make its identity. */
+/** The session of a pending account: an opaque token that is valid for a day, for the steps that make its identity. */
 import type { Credential } from '../../../http/credential.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, authMissing } from '../../../http/errors.ts'

@@ -27,7 +27,7 @@ export const provisioningLoginRoutes = [
       const { email, password, authFactorToken } = await readJson(body, shape)
       if (password.length > MAX_TRIED_PASSWORD_CHARS) throw wrongCredentials()
       const origin = requestOrigin(call)
-      // The session is opened within the attempt: only a stored one clears the failures.
+      // Opens the session within the attempt, because only a stored session may clear the failures.
       const login = await attemptLogin(call, email, async (named) => {
         const account = named?.email === email.trim().toLowerCase() ? named : null
         const revalidate = await provePassword(ctx, account, password, wrongCredentials)

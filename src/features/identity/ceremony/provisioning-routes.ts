@@ -1,6 +1,6 @@
 /**
- * How accounts of wallets begin: an operator provisions one, a wallet claims names with a code, a device redeems a
- * code.
+ * Endpoints that begin the account of a wallet: an operator provisions it, a wallet claims names with a code, a device
+ * redeems a code.
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'

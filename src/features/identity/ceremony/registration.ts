@@ -1,4 +1,4 @@
-/** What changes once the directory has the identity of a ceremony. */
+/** The change of a ceremony once the directory has its identity. */
 import type { Context } from '../../../platform/context.ts'
 import { setReservedUntil } from '../handles/handles.ts'
 import { keptUntil } from './ceremony-state.ts'

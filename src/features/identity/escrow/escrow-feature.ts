@@ -21,7 +21,7 @@ export const escrow: Feature = {
   forgetAccount: (_, tx, did) => deleteEscrowOf(tx, did),
   async endAddress(ctx, tx, did, { before, after }) {
     await deleteRecoveryCodesOf(tx, did)
-    // Who reads the mail of the former address may have opened it.
+    // Anyone who reads the mail of the former address may have opened the release.
     if (before !== after) await endRelease({ ctx }, tx, did)
   },
 }

@@ -34,7 +34,7 @@ function escrowShareFrom(text: string): EscrowShare {
   return outcome.share
 }
 
-/** Throws the one refusal of recovery. */
+/** Throws the refusal of recovery, which is the same for every reason. */
 function shown(answer: ReleaseAnswer | null) {
   if (answer === null) throw authenticationRequired('Unknown account, wrong or expired code, or no open release')
   return answer.status === 'pending'

@@ -27,8 +27,8 @@ export async function takeShare(by: By, did: Did, share: EscrowShare): Promise<D
 }
 
 /**
- * Take a share into escrow, in the caller's transaction. A release of the share before ends. The caller has checked
- * that it is share 2, and that a master key is configured.
+ * Take a share into escrow, in the caller's transaction, and end a release of the previous share. The caller has
+ * checked that it is share 2, and that a master key is configured.
  */
 export async function depositShare(
   ctx: Pick<Context, 'vault' | 'clock'>,
@@ -64,9 +64,9 @@ export async function deleteEscrowOf(tx: Tx, did: Did): Promise<void> {
 }
 
 /**
- * What is in escrow for an account. `since` is the time of the deposit. A release is `pending` until it can be
- * collected, `collectable` from then on, and `collected` once its share was handed out, as long as it can be collected
- * again.
+ * The state of an account's escrow. `since` is the time of the deposit. A release is `pending` until the share can be
+ * collected, `collectable` from then on, and `collected` once the share was handed out, for as long as it can be
+ * collected again.
  */
 export type EscrowState =
   | { state: 'none' }

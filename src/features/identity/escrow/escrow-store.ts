@@ -15,17 +15,17 @@ export interface Release {
   requestedAt: Millis
   /** From when the share may be collected. */
   collectableAt: Millis
-  /** Hash of the code that opened it. */
+  /** Hash of the code that opened the release. */
   openedBy: string
   /** Whether every request needs that code. */
   needsCode: boolean
   /** When the share was first handed out; null until then. */
   collectedAt: Millis | null
-  /** How many times it was. */
+  /** How many times the share was handed out. */
   collections: number
 }
 
-/** Time in which a share that was handed out can be collected again: the response may have been lost. */
+/** How long a share that was handed out can be collected again, because the response may have been lost. */
 const AGAIN_MILLIS = HOUR_MILLIS
 
 interface Row {
@@ -42,7 +42,7 @@ interface Row {
 
 const noRelease = sql`requested_at = NULL, collectable_at = NULL, opened_by = NULL, needs_code = 0, collected_at = NULL, collections = 0`
 
-/** Store a share. An earlier one is replaced, and a release of it that is in flight ends. */
+/** Store a share in place of an earlier one, and end a release of the earlier one. */
 export const putShare = (tx: Tx, did: Did, wrapped: string, now: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO escrow_share (did, share_wrapped, held_since) VALUES (${did}, ${wrapped}, ${now})
@@ -58,7 +58,7 @@ export async function findShare(reader: Reader, did: Did, now: Millis): Promise<
   if (row === null) return null
   const { wrapped, heldSince, requestedAt, collectableAt, openedBy, needsCode, collectedAt, collections } = row
   const hasRelease = requestedAt !== null && collectableAt !== null && openedBy !== null
-  // Whatever the clock does, the share is handed out for a bounded time.
+  // The absolute difference, so that setting the clock back does not extend the time in which the share is handed out.
   const isOver = collectedAt !== null && Math.abs(now - collectedAt) >= AGAIN_MILLIS
   if (!hasRelease || isOver) return { did, wrapped, heldSince, release: null }
   return {

@@ -1,9 +1,9 @@
 /**
  * Codes by mail that open the release of a share. Each works once, within an hour.
  *
- * Strangers can have codes sent to an account, so their number is bounded by rows, which survive a restart. The bound
- * cannot be used to lock the holder out: a code is withheld only while the holder has others that work. To an address
- * that is not confirmed, codes are also withheld while that has had too many mails; none is issued then.
+ * Strangers can have codes sent to an account, so the rows of issued codes, which survive a restart, bound their
+ * number. An attacker cannot use the bound to lock the holder out: a code is withheld only while the holder has others
+ * that work. An unconfirmed address that has had too many mails gets no codes either; none is issued then.
  */
 import { createHash } from 'node:crypto'
 import { DAY_MILLIS, HOUR_MILLIS } from '../../../base/durations.ts'
@@ -20,19 +20,19 @@ import { statusOf } from '../../../protocol/account-status.ts'
 import { countRecoveryCodes, insertRecoveryCode, takeRecoveryCode } from './recovery-code-store.ts'
 
 const CODE_TTL_MILLIS = HOUR_MILLIS
-/** Codes of an account that work at the same time. */
+/** Most codes of an account that work at the same time. */
 const MAX_CODES = 5
 /** After this many codes in a day, an account has one at a time. */
 const MAX_CODES_PER_DAY = 15
 /** No DID is longer. */
 const MAX_IDENTIFIER_CHARS = 2048
 
-/** Whether the holder of the account may recover it: a deactivated account too, but not one that is taken down. */
+/** Whether the holder may recover the account. A deactivated account may be recovered, a taken-down one may not. */
 export const mayRecover = (account: Account | null): account is Account =>
   account !== null && statusOf(account) !== 'takendown'
 
 /**
- * Mail a code to the account, if there is one of this handle or DID. The lookup runs after the response and every
+ * Mail a code to the account with this handle or DID, if there is one. The lookup runs after the response and every
  * identifier causes the same writes, so neither the response nor its timing reveals whether there is an account. Throws
  * only if nothing can be stored at the moment, for every identifier alike; any other failure is logged.
  */
@@ -76,8 +76,8 @@ const countedFor = (account: Account | null, causedBy: 'anyone' | 'holder') => (
 })
 
 /**
- * Mail a code to a holder who is signed in. Returns false if there are too many codes or mails already, or the account
- * has no address.
+ * Mail a code to a holder who is signed in. Returns false if there are too many working codes or mails, if the account
+ * has no address or is taken down, or if no master key is configured.
  */
 export async function startRecovery(exchange: Exchange, did: Did): Promise<boolean> {
   const { ctx } = exchange

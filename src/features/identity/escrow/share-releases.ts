@@ -1,9 +1,9 @@
 /**
- * The release of a share: a code by mail opens it, and once the delay is over, the share is handed out, and again for
- * an hour, because the first response may have been lost, or gone to a stranger. Its holder gets a mail each time, and
- * can cancel the release.
+ * The release of a share. A mailed code opens the release. Once the delay is over, the share is handed out, and again
+ * for an hour, because the first response may have been lost or gone to a stranger. The holder gets a mail each time,
+ * and can cancel the release.
  *
- * Everything is decided by the row of the share, within one transaction.
+ * The row of the share decides everything, within one transaction.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -30,14 +30,14 @@ export interface ReleaseRequest {
   /** A handle or a DID. */
   identifier: string
   code?: string
-  /** The release that the code opens is collected with that code only. */
+  /** Whether the share can be collected only with the code that opens the release. */
   needsCode?: boolean
 }
 
 /**
  * Open a release with a code, or, without one, collect the share of a release whose delay is over. Returns null for
- * every reason to refuse, which must all look the same. Throws if the stored share cannot be read; nothing is changed
- * then, and the code is not used up.
+ * every reason to refuse, because all refusals must look the same. Throws if the stored share cannot be read; then
+ * nothing changes and the code is not used up.
  */
 export const releaseShare = (
   by: By,
@@ -51,10 +51,10 @@ export const releaseShare = (
     return share?.release && isOpenToAll(share.release) ? collect(by, tx, share) : null
   })
 
-/** Each time is a row in the log of the account. */
+/** Bounded, because each collection adds a row to the log of the account. */
 const MAX_COLLECTIONS_WITHOUT_CODE = 100
 
-/** Whether the share is handed out to those who show no code. */
+/** Whether the share is handed out without the code. */
 const isOpenToAll = ({ needsCode, collections }: Release): boolean =>
   !needsCode && collections < MAX_COLLECTIONS_WITHOUT_CODE
 
@@ -62,11 +62,11 @@ async function open(by: By, tx: Tx, did: Did, code: string, needsCode: boolean):
   const { clock, config } = by.ctx
   const openedBy = opaqueTokenHash(code)
   if (openedBy === null) return null
-  // Before looking for a share, so that the answer for an account without one costs a code too.
+  // Spend the code before looking for a share, so that asking about an account without a share costs a code too.
   const isUsed = await spendRecoveryCode(by.ctx, tx, did, openedBy)
   const requestedAt = clock.now()
   const share = await findShare(tx, did, requestedAt)
-  // Shown again, the code that opened the release asks how it stands.
+  // The code that opened the release may be shown again, to poll the release or to collect the share.
   if (!isUsed) return share?.release?.openedBy === openedBy ? collect(by, tx, share) : null
   if (share === null) return null
   const { releaseDelaySecs } = config.recovery
@@ -74,7 +74,7 @@ async function open(by: By, tx: Tx, did: Did, code: string, needsCode: boolean):
     requestedAt,
     collectableAt: requestedAt + releaseDelaySecs * 1000,
     openedBy,
-    // Without a delay, only who shows the code ever gets the share.
+    // Without a delay, only the holder of the code may ever collect the share.
     needsCode: needsCode || releaseDelaySecs === 0,
     collectedAt: null,
     collections: 0,

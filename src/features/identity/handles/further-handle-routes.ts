@@ -21,7 +21,7 @@ export const furtherHandleRoutes = [
         Type.Object({ accountId: Type.String(), handle: Type.String() }),
       )
       if (accountId !== caller.did) throw authenticationRequired('The session belongs to another account')
-      // This server is the name server of its domains, so there is no provider that could still be propagating.
+      // This server itself answers for its domains, so no DNS provider has to propagate the handle.
       return { handle: await addHandle(call, caller.did, handle), dns_status: 'not_configured', did: caller.did }
     },
   }),

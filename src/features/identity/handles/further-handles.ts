@@ -1,7 +1,8 @@
 /**
  * Several handles for one account, for its wallet to add and to remove.
  *
- * The directory is not told. The holder of a rotation key decides which of its handles an identity names.
+ * Nothing is published in the directory. The holder of a rotation key decides which of the account's handles the
+ * identity names.
  */
 import { forbidden, Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -63,7 +64,7 @@ async function take(ctx: Context, tx: Tx, held: HeldName): Promise<void> {
   if ((await endClaim(tx, held)) === 0) throw handleTaken(handle)
   const account = await accountOf(tx, did)
   if (!account) throw accountNotFound()
-  // Other handles may have been added since the claim was made.
+  // Concurrent requests may have added handles since the claim was made.
   await requireRoom(tx, did)
   await giveFurtherHandle(ctx, tx, account, handle)
   await deleteReservation(tx, handle)
@@ -71,7 +72,7 @@ async function take(ctx: Context, tx: Tx, held: HeldName): Promise<void> {
 }
 
 /**
- * Take a handle from its account. If it is the first one, the oldest of the others becomes the first. Throws
+ * Take a handle from its account. If it is the first handle, the oldest of the others becomes the first. Throws
  * `HandleNotFound` (404) if no account has it, and `Forbidden` if another one does.
  */
 export async function removeHandle(by: By, did: Did, text: string): Promise<void> {

@@ -25,7 +25,7 @@ export function handlePolicy({ config }: Pick<Context, 'config'>): HandlePolicy 
   return policy
 }
 
-/** Hosts of the server, now and before, and the domains of handles: one of these may be under another. */
+/** Present and former hosts of the server, and its handle domains, because one of these names may be under another. */
 function ownNamesOf({ publicUrl, formerUrls, serverDid, availableUserDomains }: Config): ReadonlySet<string> {
   const urls = [publicUrl, ...formerUrls].map((url) => new URL(url))
   const hosts = [...urls, didWebUrl(serverDid) ?? []].flat().map(({ hostname }) => hostname)
@@ -33,8 +33,8 @@ function ownNamesOf({ publicUrl, formerUrls, serverDid, availableUserDomains }: 
 }
 
 /**
- * Whether an account has the handle, or is about to get it: it stays theirs when the list of reserved labels
- * grows. The caller checks whose it is.
+ * Whether an account has the handle, or is about to get it. Such a handle stays with its account when the list of
+ * reserved labels grows. The caller checks which account has it.
  */
 export async function isGivenName({ db, clock }: Pick<Context, 'db' | 'clock'>, text: string): Promise<boolean> {
   const handle = parseHandle(text)

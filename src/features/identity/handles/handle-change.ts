@@ -21,12 +21,13 @@ const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
 /**
- * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
+ * Change the handle of an account. The account's present handle is allowed and emits another `#identity` event.
  * `operated` says which operator makes the change; it is recorded with the claim, before the directory is told, because
  * a change that is interrupted may be completed without the operator.
  *
- * The service publishes the handle in the directory if it may (`identitySigner`). If not, the account gets the handle
- * all the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
+ * The service publishes the handle in the directory if it holds a suitable key (`identitySigner`). Otherwise the
+ * account gets the handle all the same, the holder is notified, and the wallet publishes the handle with an operation
+ * of its own, before or after.
  *
  * If the directory has the handle but the account row could not be written, a second call or the sweep completes the
  * change.
@@ -45,7 +46,7 @@ export async function changeHandle(
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, { allowReserved: allowReserved || (await isGivenName(ctx, text)) })
   await refuseHeld(ctx.db, did)
-  // In turn, so that the row ends up with the handle that the directory received last.
+  // Within the turn of the identity, so that the row ends up with the handle that the directory received last.
   await identityTurns(ctx).run(did, async () => {
     const admit = async (tx: Tx) => {
       await revalidate(by, tx)
@@ -60,7 +61,10 @@ export async function changeHandle(
   await tidyUp(ctx, () => resolveDid(ctx, did, { live: true }))
 }
 
-/** An operation for another key may still arrive at the directory, which would then drop that for the handle. */
+/**
+ * An operation that replaces the signing key may still arrive at the directory. An operation for the handle would
+ * invalidate it.
+ */
 async function refuseHeld(reader: Reader, did: Did): Promise<void> {
   if (await isSigningHeld(reader, did)) throw new SigningHeld()
 }
@@ -71,7 +75,7 @@ async function publishAndGive(by: By, held: HeldName, actor: string | undefined)
   let isSent = false
   try {
     const publication = isPlcDid(did) ? await publicationOf(ctx, did, handle) : await requirePublished(ctx, did, handle)
-    // From here on, the directory may name the handle already, or soon.
+    // From here on, the directory may name the handle now or soon.
     isSent = isPlcDid(did)
     if (typeof publication === 'object') await submitOperation(ctx, did, publication)
     if (!(await giveClaimedHandle(by, held, { actor, unpublished: publication === 'by wallet' })))
@@ -82,7 +86,9 @@ async function publishAndGive(by: By, held: HeldName, actor: string | undefined)
   }
 }
 
-/** What publishing a handle takes: nothing, an operation that the service signs, or one that the wallet has to sign. */
+/**
+ * What publishing a handle requires: nothing, an operation that the service signs, or one that the wallet has to sign.
+ */
 type Publication = 'published' | Operation | 'by wallet'
 
 /**

@@ -1,4 +1,4 @@
-/** Endpoints by which accounts change their handles, and that say which are available. */
+/** Endpoints that change the handle of an account, and that say which handles are available. */
 import { procedure, query } from '../../../http/endpoint.ts'
 import { insufficientScope } from '../../../http/errors.ts'
 import { checkHandle } from '../../../protocol/handle-policy.ts'

@@ -1,4 +1,4 @@
-/** The door of handles: which ones accounts may have, who is about to get one, and for whom one is kept. */
+/** The door of handles: which handles accounts may have, which are being claimed, and for whom a handle is reserved. */
 export { admitHandle, admitServedHandle, externalHandle, isGivenName } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
 export { addHandle, removeHandle } from './further-handles.ts'

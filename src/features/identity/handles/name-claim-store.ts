@@ -15,7 +15,7 @@ export interface PreparedIdentity {
   key: WrappedKey | null
 }
 
-/** The identity that is to have the handle. */
+/** The identity that is to get the handle. */
 export interface Claimant {
   did: Did
   /** Null if the identity existed before the attempt. */
@@ -24,7 +24,7 @@ export interface Claimant {
 
 export interface Claim extends Claimant {
   handle: Handle
-  /** Whether the account is to have the handle beside those that it has, and not in place of them. */
+  /** Whether the account is to get the handle in addition to its present ones, and not in place of them. */
   isFurther: boolean
   /** Id of the attempt under way; null if there is none. */
   attempt: string | null
@@ -56,8 +56,8 @@ export async function findClaim(reader: Reader, handle: Handle): Promise<Claim |
 }
 
 /**
- * Claims held until `now` or earlier; for an identity that a sign-up prepared, until `restingSince` or earlier. Those
- * that are held beyond `latest`, and by no attempt, count too.
+ * Claims whose hold ended by `now`, or by `restingSince` for an identity that a sign-up prepared. Also claims that no
+ * attempt has and whose hold ends after `latest`.
  */
 export const listUnheldClaims = (
   reader: Reader,
@@ -82,7 +82,7 @@ export interface Hold extends Pick<Claim, 'isFurther'> {
   heldUntil: Millis
   email: string | null
   inviteCode: string | null
-  /** The process that makes the attempt; as in `holderOf`. */
+  /** The process that makes the attempt, as `holderOf` names it. */
   holder: string | null
 }
 
@@ -143,7 +143,7 @@ export const endAttemptOf = (
     WHERE handle = ${handle} AND email = ${email} AND COALESCE(invite_code, '') = ${inviteCode ?? ''} AND attempt IS NOT NULL
       AND ${did === null ? sql`genesis IS NOT NULL` : sql`genesis IS NULL AND did = ${did}`}`)
 
-/** End the attempts whose processes are gone. */
+/** End the attempts of processes that no longer run. */
 export async function endAttempts(db: Database, heldUntil: Millis): Promise<void> {
   const left = sql`attempt IS NOT NULL AND ${isHolderGone(db, sql`attempt_by`)}`
   if ((await db.get(sql`SELECT 1 FROM name_claim WHERE ${left} LIMIT 1`)) === null) return
@@ -152,7 +152,7 @@ export async function endAttempts(db: Database, heldUntil: Millis): Promise<void
   )
 }
 
-/** Release the email address from attempts that have run out of time. */
+/** Release the email address from attempts that have timed out. */
 export const releaseOverdueEmail = (tx: Tx, email: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE name_claim SET email = NULL WHERE email = ${email} AND held_until <= ${now}`)
 

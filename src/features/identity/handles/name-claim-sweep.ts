@@ -1,6 +1,6 @@
 /**
  * Reconciles claims on handles with the directory if their attempts ended without a result, and ends reservations that
- * have run out.
+ * have expired.
  */
 import { HOUR_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
@@ -8,7 +8,7 @@ import { listUnheldClaims } from './name-claim-store.ts'
 import { reconcileUnheld } from './name-claims.ts'
 import { deleteReservationsBefore } from './name-reservation-store.ts'
 
-/** An identity that an unfinished sign-up prepared is ended after this time. */
+/** Time after which the identity that an unfinished sign-up prepared is ended. */
 const RESTING_SECS = HOUR_SECS
 const INTERVAL_SECS = 600
 const PAGE_CLAIMS = 100
@@ -23,7 +23,7 @@ export const nameClaimSweep: Sweep = {
     for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, {
       now,
       restingSince: now - RESTING_SECS * 1000,
-      // No operation of unknown outcome is waited for that long: the clock was ahead when this was written.
+      // No operation of unknown outcome is waited for that long, so the clock was ahead when such a hold was written.
       latest: now + RESTING_SECS * 1000,
       limit: PAGE_CLAIMS,
     })) {

@@ -1,17 +1,19 @@
 /**
  * Claims on handles that are being given to an account. A sign-up or a handle change claims the handle in the database
- * before it tells the PLC directory. So if several attempts want one handle, only one of them reaches the directory.
+ * before it tells the PLC directory. So if several attempts want the same handle, only one of them reaches the
+ * directory.
  *
  * An attempt that fails or is killed does not block its handle for long:
  * - A sign-up may have left its identity in the directory. No password, address or session is tied to that identity, so
  *   the next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
- *   rotation keys, the old identity is ended with a tombstone first.
+ *   rotation keys, the old identity is tombstoned first.
  * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
- *   handle is free again. If it was to be a further one, or only a wallet can have published it, the account keeps its
- *   other handles.
+ *   handle is free again. If the handle was to be a further one, or if only a wallet can have published it, the account
+ *   keeps its other handles.
  * - While an operation of unknown outcome may still arrive at the directory (`submission.ts`), only an attempt that
  *   continues with the same claim is admitted.
- * - An identity that a client made and signed itself is left to its keys, and blocks no other claim.
+ * - If a client made and signed the identity itself, the server neither continues with it nor ends it, because only the
+ *   holders of its keys may; it blocks no other claim.
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -61,16 +63,19 @@ import {
 
 export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
 
-/** Longest time an attempt can take, because everything it waits for has a time-out. */
+/** Longest time that an attempt can take. Everything that it waits for has a timeout. */
 const MAX_ATTEMPT_SECS = 300
 
 export interface WantedName extends Claimant {
   handle: Handle
   /** As in `Claim`; false if omitted. */
   isFurther?: boolean
-  /** Continue with a prepared identity that an earlier attempt left only if it is this very one. */
+  /**
+   * Whether a client made the identity: then continue with the identity of an earlier attempt only if it is the same
+   * one.
+   */
   isBrought?: boolean
-  /** Held for as long as the handle is, as is the invite code. */
+  /** Held as long as the handle is; so is the invite code. */
   email?: string
   inviteCode?: string | null
 }
@@ -136,26 +141,27 @@ export async function claimName(
 }
 
 /**
- * A `heldUntil` that is further ahead than any attempt may last was written before the clock was set back, and does not
- * count.
+ * A `heldUntil` that is further ahead than any attempt may last was written before the clock was set back, and is
+ * ignored.
  */
 const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean =>
   heldUntil > now && heldUntil <= now + MAX_ATTEMPT_SECS * 1000
 
 /**
- * Whether the server may have to end or finish what the attempt left. It signed the identity itself, or the identity
- * has an account.
+ * Whether the server may have to end or finish what the attempt left: either the server signed the identity, or the
+ * identity has an account.
  */
 const isDoubtful = ({ prepared }: Claimant, serverKey: SigningKey): boolean =>
   prepared === null || isSignedBy(prepared.genesis, serverKey)
 
-/** An identity that a client signed is not the server's to end. */
+/** Whether the key signed the identity. The server must not end an identity that a client signed. */
 const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean =>
   signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
 
 /**
- * Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its
- * signing key. Only a client that presents the same identity again continues one that a client signed.
+ * Whether the attempt continues the claim that it found, which has the same account, or a prepared identity that
+ * differs only in its signing key. A claim for an identity that a client signed is continued only if a client presents
+ * the same identity again.
  */
 function goesOn(
   found: Claimant,
@@ -190,8 +196,9 @@ const isWithoutEffect = ({ mayArrive }: HeldName, error: unknown, isSent: boolea
   !mayArrive && (!isSent || verdictOf(error) !== 'unknown')
 
 /**
- * End an attempt that failed with `error`. Frees the handle, unless the directory may have taken it, or may yet.
- * `isSent` says whether the attempt has sent an operation. Returns 0 if another attempt has the claim.
+ * End an attempt that failed with `error`. Frees the handle, unless the directory may already name it, or may still
+ * receive an operation that names it. `isSent` says whether the attempt has sent an operation. Returns 0 if another
+ * attempt has the claim.
  */
 export const endFailedAttempt = (
   ctx: Context,
@@ -221,11 +228,11 @@ export const leaveOwnName = async (
   sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>,
 ): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: doubtUntil(clock.now()) }))
 
-/** End the attempts of processes that were stopped in the middle of them. */
+/** End attempts whose processes stopped before the attempts ended. */
 export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAttempts(db, doubtUntil(clock.now()))
 
 /**
- * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
+ * Give the handle to the account that claimed it, in place of all its handles, end the claim, and emit an `#identity`
  * event. `actor` names the operator who makes the change; `unpublished` says that the wallet has to publish the handle.
  * Returns false, and changes no account, if another attempt has taken over the claim or the account was deleted in the
  * meantime. A deleted account gets no event, because its deletion must be the last one.
@@ -246,7 +253,7 @@ export function giveClaimedHandle(
   })
 }
 
-/** The same, beside the handles that the account has. */
+/** Give the handle to the account that claimed it, in addition to its present handles, and end the claim. */
 const addClaimedHandle = (by: By, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>): Promise<boolean> =>
   by.ctx.db.transaction(async (tx) => {
     const { handle, did } = held
@@ -273,7 +280,8 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
     if (state === null || claimedHandle(state) !== handle) return true
-    // Without a key of this server, only a wallet can have published it, and says nothing of the other handles.
+    // If this server holds no suitable key, only a wallet can have published the handle, and the account's other
+    // handles stay.
     const isAdded = claim.isFurther || (await identitySigner(ctx, did, state.rotationKeys)) === null
     return !(await (isAdded ? addClaimedHandle : giveClaimedHandle)({ ctx }, claim))
   } catch (error) {
@@ -284,7 +292,7 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
 
 /**
  * Send a tombstone, unless the directory does not know the identity or its log has gone beyond the genesis operation.
- * An identity that a client made and signed is left to its keys.
+ * Does nothing if a client made and signed the identity: only the holders of its keys may end it.
  */
 async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity): Promise<void> {
   const key = await serverRotationKey(ctx)
@@ -304,9 +312,7 @@ export const isNameTaken = {
     (await accountWithEmail(reader, email)) !== null || isEmailPromised(reader, email, now),
 }
 
-/**
- * Whether the email address, which no account has, will soon be that of one: an attempt holds it, or it is reserved.
- */
+/** Whether the email address, which no account has, may soon belong to one: an attempt holds it, or it is reserved. */
 export const isEmailPromised = async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
   (await isEmailUnderWay(reader, email, now)) || isEmailReserved(reader, email, now)
 
@@ -318,8 +324,8 @@ export const isHandleFree = async (reader: Reader, handle: Handle, now: Millis):
   !(await isNameTaken.handle(reader, handle, now)) && (await findClaim(reader, handle))?.prepared !== null
 
 /**
- * Keep a handle, and an email address if one is given, for an owner: then only the owner may claim the handle, by its
- * DID. Returns null, or which of the two is taken.
+ * Reserve a handle, and an email address if one is given, for an owner: then only the owner may claim the handle, by
+ * its DID. Returns null, or which of the two is taken.
  */
 export async function reserveName(
   { clock }: Pick<Context, 'clock'>,

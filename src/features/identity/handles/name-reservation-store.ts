@@ -6,7 +6,7 @@ export interface Reservation {
   handle: Handle
   /** The id of a pending account, or the DID of an account. */
   owner: string
-  /** Kept together with the handle; null if none is. */
+  /** Reserved together with the handle; null if none is. */
   email: string | null
   until: Millis
 }
@@ -28,13 +28,13 @@ export async function insertReservation(
   )
 }
 
-/** Keep a handle for the account that has it, from the time on when it no longer does. */
+/** Reserve the present handle of an account for it, for the time after the account gets another one. */
 export const keepHandle = (tx: Tx, { handle, owner, until }: Omit<Reservation, 'email'>): Promise<number> =>
   tx.run(sql`
     INSERT INTO name_reservation (handle, owner, email, reserved_until) VALUES (${handle}, ${owner}, NULL, ${until})
     ON CONFLICT (handle) DO UPDATE SET owner = excluded.owner, email = NULL, reserved_until = excluded.reserved_until`)
 
-/** Pass reservations on to another owner. The address is no longer kept. Returns 0 if nothing is kept for `before`. */
+/** Pass reservations on to another owner, without the email address. Returns 0 if nothing is reserved for `before`. */
 export const passOnReservations = (
   tx: Tx,
   before: string,
@@ -44,11 +44,11 @@ export const passOnReservations = (
     sql`UPDATE name_reservation SET owner = ${owner}, email = NULL, reserved_until = ${until} WHERE owner = ${before}`,
   )
 
-/** Extend or shorten what is kept for an owner. */
+/** Set the end of all reservations of an owner. */
 export const setReservedUntil = (tx: Tx, owner: string, until: Millis): Promise<number> =>
   tx.run(sql`UPDATE name_reservation SET reserved_until = ${until} WHERE owner = ${owner}`)
 
-/** Returns for whom the handle is reserved; null if it is not. */
+/** Returns the owner for whom the handle is reserved; null if it is not reserved. */
 export const reservedFor = async (reader: Reader, handle: Handle, now: Millis): Promise<string | null> =>
   (
     await reader.get<{ owner: string }>(

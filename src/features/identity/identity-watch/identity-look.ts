@@ -1,4 +1,4 @@
-/** One look at the identity of an account in the directory. */
+/** Compares the identity of one account with the directory. */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
@@ -23,19 +23,23 @@ import { accountOf, type Account } from '../accounts/accounts.ts'
 import { ownOperations, resolveDid } from '../identity/identity.ts'
 import { putIdentity, watchedIdentity, type Misfit, type WatchedIdentity } from './watched-identity-store.ts'
 
-/** The directory asks to be asked later, or is away. One with an answer that is too long is there. */
+/**
+ * Whether the directory cannot be reached or asks to be asked later. An answer that is too long comes from a directory
+ * that can be reached.
+ */
 const isAway = (error: unknown): boolean =>
   error instanceof PlcDirectoryError &&
   (error.status === null ? !isTooLong(error.cause) : error.status === 429 || error.status >= 500)
 
-/** Who changes an identity can make its log longer than is read. */
+/** Anyone who can change an identity can make its log longer than this server reads. */
 const isTooLong = (cause: unknown): boolean => cause instanceof OutboundError && cause.fault === 'too-large'
 
 /**
- * Compare the identity of an account with what the directory said last, and tell of operations that did not come from
- * here. What is found at the first look is taken as it is. Returns what was found: `failed` if the answer is no log.
+ * Compare the identity of an account with what the directory said last time, and notify the holder of operations that
+ * did not come from here. The first look accepts the identity as it is. Returns the outcome: `failed` if the answer is
+ * not a valid log.
  *
- * Throws `PlcDirectoryError` if the directory is away.
+ * Throws `PlcDirectoryError` if the directory cannot be reached.
  */
 export async function lookAt(ctx: Context, did: Did): Promise<'same' | 'changed' | 'failed'> {
   try {
@@ -47,7 +51,7 @@ export async function lookAt(ctx: Context, did: Did): Promise<'same' | 'changed'
   }
 }
 
-/** The log of the directory cannot be the one that it was. */
+/** The directory's log contradicts what the directory said before. */
 class FalseLog extends Error {}
 
 async function look(ctx: Context, did: Did): Promise<'same' | 'changed'> {
@@ -56,7 +60,8 @@ async function look(ctx: Context, did: Did): Promise<'same' | 'changed'> {
   const last = await plc.lastOperation(did)
   const account = await accountOf(db, did)
   if (account === null) return 'same'
-  // A directory that does not know the identity, and knows it again later, hides nothing that happened in between.
+  // Keep the known head while the directory does not know the identity, so that operations in between are found once it
+  // knows the identity again.
   const newest = last === null ? (known?.head ?? NONE) : operationCid(last).toString()
   const misfit = await misfitOf(ctx, account, last)
   if (known !== null && known.head === newest && known.misfit === misfit) return 'same'
@@ -73,7 +78,7 @@ async function look(ctx: Context, did: Did): Promise<'same' | 'changed'> {
 /** Stands for the newest operation of an identity that the directory does not know. */
 const NONE = ''
 
-/** Returns how the newest operation does not fit the account; null if it does, or if the account has left. */
+/** Returns how the newest operation does not fit the account; null if it fits. */
 async function misfitOf(ctx: Context, account: Account, last: LogOperation | null): Promise<Misfit | null> {
   const state = last && stateOf(last)
   if (state === null) return 'ended'
@@ -85,8 +90,8 @@ async function misfitOf(ctx: Context, account: Account, last: LogOperation | nul
 }
 
 /**
- * Returns the change that was known, unless it has been undone, and the one since; and up to where the log was read,
- * which an older answer about the newest operation does not take back.
+ * Returns the known change as `past`, unless it has been undone, and the change since as `news`. `head` is the newest
+ * operation in the log, which may be newer than the one that the directory named before.
  */
 async function changeSince(
   ctx: Context,
@@ -105,7 +110,7 @@ async function changeSince(
   }
 }
 
-/** Keep what was found, and tell the holder. Returns false if another node was faster. */
+/** Store what was found, and notify the holder. Returns false if another node was faster. */
 async function keep(
   ctx: Context,
   tx: Tx,
@@ -124,7 +129,7 @@ async function keep(
     title: 'Your identity was changed elsewhere',
     body: `It changed: ${changedWords(news)}. If this was not you, undo it within 72 hours.`,
   })
-  // Services that cached the identity learn of it. The account's new server tells of an account that has left.
+  // Tells services that have cached the identity. For an account that has left, its new server does that.
   const isActive = account.deactivatedAt === null && account.takedownRef === null
   if (isActive && misfit !== 'server') await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
   return true

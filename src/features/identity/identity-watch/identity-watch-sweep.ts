@@ -1,6 +1,6 @@
 /**
- * Compares the identities of accounts with the directory, a share of them in each pass, one after another. A round goes
- * through all accounts; a pass that ends early is continued by the next one.
+ * Compares the identities of accounts with the directory, a share of them in each pass, one after another. A round
+ * covers all accounts; the next pass continues one that ended early.
  */
 import { MINUTE_SECS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -14,12 +14,15 @@ import { lookAt } from './identity-look.ts'
 import { countAccounts, currentRound, putRound, type Round } from './watched-identity-store.ts'
 
 const PASS_SECS = MINUTE_SECS
-/** Identities that a pass looks at if there are few: a round then ends early, and the requests do not weigh. */
+/** Fewest identities in a pass. With few accounts, a round then ends early; the additional requests do not matter. */
 const LEAST_PER_PASS = 20
-/** Passes in a row that may end at an identity, because the directory does not answer, before it is passed over. */
+/**
+ * Passes in a row that may end at the same identity, because the directory does not answer, before the identity is
+ * skipped.
+ */
 const MAX_TRIES = 3
 
-/** Where the last pass ended early, and how many in a row did so there. */
+/** The identity at which the last pass ended early, and how many passes in a row have ended there. */
 const stops = perContext(() => ({ did: '', passes: 0 }))
 
 export const identityWatchSweep: Sweep = {
@@ -45,7 +48,7 @@ export const identityWatchSweep: Sweep = {
       }
       if (page.length === 0) await putRound(ctx.db, { ...round, endedAt: ctx.clock.now() })
     } catch (error) {
-      // The next pass asks again; the alert `directory-silent` tells of a directory that stays away.
+      // The next pass asks again. If the directory stays unreachable, the alert `directory-silent` is raised.
       if (!(error instanceof PlcDirectoryError)) throw error
       ctx.log.warn('identities not compared: the directory does not respond', { error })
     } finally {
@@ -55,7 +58,10 @@ export const identityWatchSweep: Sweep = {
   },
 }
 
-/** The directory may be away, or fail about this identity alone, which must not end every pass. */
+/**
+ * Rethrows the error, which ends the pass, until the same identity has ended several passes: then the directory may be
+ * failing for this identity only, and the identity is skipped.
+ */
 function passedOver(ctx: Context, did: Did, error: unknown): 'failed' {
   const stop = stops(ctx)
   Object.assign(stop, { did, passes: stop.did === did ? stop.passes + 1 : 1 })

@@ -1,4 +1,4 @@
-/** What operators and holders are told of identities. */
+/** Words for operators and holders about identities. */
 import type { Misfit } from './watched-identity-store.ts'
 
 export const misfitWords: Readonly<Record<Misfit, string>> = {

@@ -12,7 +12,7 @@ export interface WatchedIdentity {
   /** CID of the newest operation. */
   head: string
   misfit: Misfit | null
-  /** The last change by operations that did not come from here. */
+  /** The last change by operations that did not come from this server. */
   change: ForeignChange | null
 }
 
@@ -41,7 +41,7 @@ export const putIdentity = (writer: Writer, { did, head, misfit, change }: Watch
 export const forgetIdentity = (writer: Writer, did: Did): Promise<number> =>
   writer.run(sql`DELETE FROM watched_identity WHERE did = ${did}`)
 
-/** Identities that others have changed since then, the newest change first. */
+/** Identities that others have changed since an instant, the newest change first. */
 export async function changesSince(
   reader: Reader,
   since: Millis,
@@ -54,7 +54,7 @@ export async function changesSince(
   return rows.map(({ handle, ...row }) => ({ ...identityOf(row), change: JSON.parse(row.change!), handle }))
 }
 
-/** Active accounts that their identities do not fit, in order of their DIDs. */
+/** Active accounts with a misfit, in order of their DIDs. */
 export const misfits = (
   reader: Reader,
   limit: number,
@@ -67,9 +67,9 @@ export const misfits = (
 /** A round in which the identities of all accounts are looked at, in order of their `DidPlace`. */
 export interface Round {
   beganAt: Millis
-  /** How many accounts there were when it began. */
+  /** Number of accounts when the round began. */
   accounts: number
-  /** The last one that was looked at. */
+  /** The account that was compared last. */
   after: DidPlace | null
   endedAt: Millis | null
 }

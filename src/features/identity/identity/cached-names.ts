@@ -6,8 +6,8 @@ import { accountOf, furtherHandlesOf } from '../accounts/accounts.ts'
 import { findDidDocument, replaceDidDocument } from './did-document-store.ts'
 
 /**
- * Have the cached document name the handles that the account has here. The published one follows when its owner changes
- * it.
+ * Replace the handles in the cached document by those that the account has here. The published document changes only
+ * when its owner changes it.
  */
 export async function renameCachedDocument(tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)

@@ -6,7 +6,7 @@ import { didDocuments } from './did-document-store.ts'
 import { DOCUMENT_KEPT_MILLIS } from './did-resolution.ts'
 import { forgetOldOperations } from './own-operation-store.ts'
 
-/** Documents that are deleted at once; each may have 64 KiB. */
+/** Documents per statement; each may have 64 KiB. */
 const ROWS = 100
 
 export const didCacheSweep: Sweep = {

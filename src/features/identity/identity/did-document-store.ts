@@ -6,7 +6,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export interface FetchedDocument {
   document: DidDocument
-  /** When it was asked for. */
+  /** When the document was requested. */
   fetchedAt: Millis
 }
 

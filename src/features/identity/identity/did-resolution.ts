@@ -72,7 +72,7 @@ async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   }
 }
 
-/** A document that cannot be cached, because the disk is full, is as good as one that can. */
+/** Cache a document. If that fails, because the disk is full, the document is still returned to the caller. */
 async function keep(ctx: Context, did: Did, resolution: DidResolution, askedAt: Millis): Promise<void> {
   try {
     if (resolution.ok) {
@@ -93,8 +93,8 @@ async function fetchDocument(ctx: Context, did: Did): Promise<DidResolution> {
 }
 
 /**
- * atproto supports did:web for whole hosts only. A wallet may bring another to its ceremony all the same: the account
- * must be able to change its handle, and to become active again.
+ * atproto supports did:web for whole hosts only. But a wallet may bring a did:web with a path to its ceremony, and such
+ * an account must be able to change its handle and to become active again.
  */
 export const HOST_DOCUMENT_PATH = '/.well-known/did.json'
 

@@ -15,8 +15,8 @@ const MAX_ANSWER_BYTES = 4096
 const MAX_REDIRECTS = 3
 
 /**
- * Returns the DID that is published for a handle, in DNS first and else on the web. Returns null if neither place has a
- * usable one. Nothing is cached. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the DID that is published for a handle, in DNS or else on the web. Returns null if neither place has a usable
+ * DID. Nothing is cached. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<Did | null> {
   return (await askDns(ctx, handle)) ?? (await askWeb(ctx, handle))

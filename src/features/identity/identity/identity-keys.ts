@@ -1,4 +1,7 @@
-/** Keys that may change identities and that the service holds: its rotation key in did:plc, and those of accounts. */
+/**
+ * Keys that the service holds and that may change identities: its own rotation key in did:plc, and the keys of
+ * accounts.
+ */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
@@ -21,14 +24,14 @@ const rotationKeys = perContext((ctx) =>
  */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
 
-/** Names of the rotation keys that servers had whose accounts have moved here: a prefix and the did:key. */
+/** Secret names of the rotation keys of servers whose accounts have moved here: this prefix and the did:key. */
 const FORMER_KEY_PREFIX = `${ROTATION_KEY_NAME} `
-/** The limit of a PLC operation, and more than any identity has. */
+/** Most rotation keys that are looked up, more than any identity has. */
 const MAX_ROTATION_KEYS = 16
 
 /**
- * Keep the rotation key of a server whose accounts move here: it keeps changing their identities. Throws if the secret
- * is no scalar of the curve. Returns the key as a did:key.
+ * Store the rotation key of a server whose accounts move here, because their identities continue to name it. Throws if
+ * the secret is not a scalar of the curve. Returns the key as a did:key.
  */
 export async function keepFormerRotationKey(
   { vault }: Pick<Context, 'vault'>,
@@ -57,8 +60,8 @@ async function formerRotationKey({ db, vault }: Context, rotationKeys: readonly 
 
 /**
  * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key, else
- * one of a server whose accounts have moved here. Returns null if it holds none of them. Throws `ServiceUnavailable`
- * while the account's own key is being replaced.
+ * the rotation key of a server whose accounts have moved here. Returns null if it holds none of them. Throws
+ * `ServiceUnavailable` while the account's own key is being replaced.
  */
 export async function heldRotationKey(
   ctx: Context,
@@ -71,9 +74,9 @@ export async function heldRotationKey(
 }
 
 /**
- * Whether an identity ranks the account's own signing key among those that may change it, and not the service's
- * rotation key. Such an identity was made by a wallet: its keys stand above the service's, and it changes by the
- * wallet's hand. Throws `ServiceUnavailable` while the account's own key is being replaced.
+ * Whether the rotation keys of an identity include the account's own signing key but not the service's rotation key. A
+ * wallet made such an identity: the wallet's keys rank above the service's, and only the wallet changes the identity.
+ * Throws `ServiceUnavailable` while the account's own key is being replaced.
  */
 export async function isOfWallet(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<boolean> {
   const own = await settledKeyOf(ctx, ctx.db, did)
@@ -83,9 +86,9 @@ export async function isOfWallet(ctx: Context, did: Did, rotationKeys: readonly 
 }
 
 /**
- * Returns the key with which the service may change an identity by itself; null if it has none. A wallet's identity is
- * changed by its wallet if that ranks higher. Throws `ServiceUnavailable` while the account's own key is being
- * replaced.
+ * Returns the key with which the service may change an identity by itself; null if it has none. If a wallet made the
+ * identity and its key ranks higher, only the wallet changes it. Throws `ServiceUnavailable` while the account's own
+ * key is being replaced.
  */
 export async function identitySigner(
   ctx: Context,

@@ -9,8 +9,8 @@ import { isOwnName } from './own-names.ts'
 import { lookUpHandle } from './handle-resolution.ts'
 
 /**
- * Returns the DID of a handle, or null if the handle does not resolve. The active accounts of this server come first. A
- * name under our domains is not looked up anywhere else. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the DID of a handle, or null if the handle does not resolve. Active accounts of this server come first. A
+ * name under our domains is looked up only here. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
   const account = await accountSummary(ctx.db, handle)

@@ -1,4 +1,4 @@
-/** Names that this server itself resolves. */
+/** Names that only this server resolves. */
 import type { Context } from '../../../platform/context.ts'
 import { servedDomain } from '../../../protocol/handle-policy.ts'
 import type { Handle } from '../../../protocol/identifiers.ts'

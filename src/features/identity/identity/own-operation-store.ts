@@ -3,10 +3,13 @@ import { DAY_MILLIS } from '../../../base/durations.ts'
 import { sql, type Reader, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-/** An operation that was signed here may reach the directory much later, by way of another server. */
+/**
+ * Notes are kept this long, because an operation that was signed here may reach the directory much later, through
+ * another server.
+ */
 const KEPT_MILLIS = 30 * DAY_MILLIS
 
-/** Returns whether the operation was not noted yet. */
+/** Note an operation. Returns false if it was already noted. */
 export async function noteOwnOperation(writer: Writer, did: Did, cid: string, now: Millis): Promise<boolean> {
   const inserted = await writer.run(sql`
     INSERT INTO own_operation (did, cid, noted_at) VALUES (${did}, ${cid}, ${now}) ON CONFLICT (did, cid) DO NOTHING`)

@@ -14,7 +14,9 @@ import { resolveDid } from './did-resolution.ts'
 import { isOwnName } from './own-names.ts'
 import { identityOf, resolveHandle, unresolvable, type IdentityInfo } from './identity-lookup.ts'
 
-/** Refreshes of one account share a fetch, and other nodes wait for it, so that one change is announced once. */
+/**
+ * Concurrent refreshes of an account share a fetch, and other nodes wait for it, so that each change is announced once.
+ */
 const refreshes = perContext((ctx) => ({
   flights: new SingleFlight<Did, IdentityInfo>(),
   turns: new KeyedLock(ctx, 'identity refresh'),
@@ -33,8 +35,8 @@ async function refreshIdentity(call: Exchange, identifier: string): Promise<Iden
 }
 
 /**
- * Anyone may ask for a refresh, so an `#identity` event is emitted only if the document has changed. Each is charged to
- * the account, whose owner may publish another document for every refresh.
+ * Anyone may ask for a refresh, so an `#identity` event is emitted only if the document has changed. Each event is
+ * charged to the account, because its owner could publish another document for every refresh.
  */
 async function refreshAccount(ctx: Context, did: Did): Promise<IdentityInfo> {
   const before = await findDidDocument(ctx.db, did)

@@ -3,10 +3,10 @@
  * the directory said no, and of **unknown** outcome until one of the two is certain: a response may be lost, and an
  * operation may arrive long after the client has given up waiting.
  *
- * - After a failure the log of the DID decides (`submitOperation`). A directory refuses an operation that it has
- *   already, so a refusal alone says nothing either.
+ * - After a failure the log of the DID decides (`submitOperation`). A directory also refuses an operation that it
+ *   already has, so a refusal alone does not mean that the operation has failed.
  * - An operation of unknown outcome may still arrive for `DOUBT_MILLIS`. Until then a refusal of the same operation
- *   does not count, because it may be an earlier submission that takes effect.
+ *   does not count, because an earlier submission of it may still take effect.
  *
  * Sign-ups and handle changes keep their name claimed while they are in doubt (`name-claims.ts`), a key rotation keeps
  * its account from signing (`repo-keys/key-settlement.ts`), a ceremony keeps to its identity (`ceremony/ceremony.ts`),
@@ -23,15 +23,15 @@ import { isSameOperation, operationCid, type LogOperation } from '../../../proto
 import { forgetOwnOperation, noteOwnOperation } from './own-operation-store.ts'
 
 /**
- * One operation of this server at a time for each identity, from reading the log to the answer: of two at once, that
- * of the key with the higher rank would have the directory drop the other one.
+ * Runs one operation of this server at a time for each identity, from reading the log to the answer. Of two concurrent
+ * operations, the directory would drop the one whose key has the lower rank.
  */
 export const identityTurns = perContext((ctx) => new KeyedLock(ctx, 'identity change'))
 
-/** How long an operation that was sent without an answer may still arrive at the directory. */
+/** How long an operation that got no answer may still arrive at the directory. */
 const DOUBT_MILLIS = MINUTE_MILLIS
 
-/** Until when an operation that was sent at `sentAt`, without an answer, may still arrive. */
+/** Until when an operation that was sent at `sentAt` and got no answer may still arrive. */
 export const doubtUntil = (sentAt: Millis): Millis => sentAt + DOUBT_MILLIS
 
 /**
@@ -45,8 +45,8 @@ export function requireNoDoubt(unansweredAt: Millis | null, now: Millis): void {
 }
 
 /**
- * Where the log shows that the directory has the operation: as the newest entry, or as the first of an identity that
- * others may have changed since.
+ * The place in the log where the operation proves that the directory has it: the newest entry, or the first one if
+ * others may have changed the identity since.
  */
 type Place = 'newest' | 'first'
 
@@ -74,7 +74,7 @@ export async function submitOperation(
     if (!(error instanceof PlcDirectoryError)) throw error
     const entry = await unjudged(entryAt[place](plc, did))
     if (entry !== null && isSameOperation(entry, operation)) return
-    // An operation that was refused, and not signed here, is a stranger's if the directory has it later.
+    // If the directory refused an operation that was not signed here, and has it later, someone else has submitted it.
     if (isNew && verdictOf(error) !== 'unknown')
       await forgetOwnOperation(ctx.db, did, operationCid(operation).toString())
     throw error
@@ -84,9 +84,10 @@ export async function submitOperation(
 type Submitting = Pick<Context, 'plc' | 'db' | 'clock' | 'config'>
 
 /**
- * Note an operation as one that comes from here, before anyone else has it, so that it does not look like one of
- * someone else (`identity-watch`). That does not depend on the setting, which may be switched on later. A genesis
- * operation is not noted: what comes after it is compared with it. Returns whether it was not noted yet.
+ * Note that an operation comes from this server, before anyone else has it, so that the identity watch does not report
+ * it as foreign. Operations are noted even while the watch is off, because it may be switched on later. Genesis
+ * operations are not noted: the watch compares later operations with them. Returns false if the operation was already
+ * noted.
  */
 export async function noteAsOwn(
   { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
@@ -97,7 +98,9 @@ export async function noteAsOwn(
   return noteOwnOperation(db, did, operationCid(operation).toString(), clock.now())
 }
 
-/** Whether identities are compared with the directory. The one inside a development server has no other writers. */
+/**
+ * Whether identities are compared with the directory. The directory inside a development server has no other writers.
+ */
 export const isWatching = ({ identityWatch, plcDirectoryUrl }: Config): boolean =>
   identityWatch.intervalSecs > 0 && plcDirectoryUrl !== null
 
@@ -109,17 +112,17 @@ const unjudged = <Value>(read: Promise<Value>): Promise<Value> =>
 /**
  * What the failure of a submission says about the operation.
  *
- * - `invalid`: the directory has judged it, and will never take it.
+ * - `invalid`: the directory has rejected the operation and will never accept it.
  * - `refused`: it did not take effect.
- * - `postponed`: the same, and the directory asks to try again.
- * - `unknown`: it may have taken effect, or may yet.
+ * - `postponed`: it did not take effect, and the directory asks to try again.
+ * - `unknown`: it may have taken effect, or may still take effect.
  */
 type Verdict = 'invalid' | 'refused' | 'postponed' | 'unknown'
 
-/** By status of the directory. Of the others, 4xx is a refusal. */
+/** Verdicts by HTTP status of the directory. Any other 4xx is a refusal. */
 const verdicts: Readonly<Record<number, Verdict>> = { 400: 'invalid', 408: 'postponed', 429: 'postponed' }
 
-/** The verdict of what `submitOperation` has thrown. Any other error is `unknown`. */
+/** The verdict on an operation, from the error that `submitOperation` has thrown. Any other error is `unknown`. */
 export function verdictOf(error: unknown): Verdict {
   if (!(error instanceof PlcDirectoryError) || error.status === null) return 'unknown'
   return verdicts[error.status] ?? (error.status >= 400 && error.status < 500 ? 'refused' : 'unknown')

@@ -6,10 +6,10 @@ export interface ClaimCode {
   code: string
   createdAt: Millis
   expiresAt: Millis
-  /** Also of a code whose account was deleted since; when it was redeemed is then forgotten. */
+  /** Also true if the account of the code was deleted since; then `redeemedAt` is null. */
   isRedeemed: boolean
   redeemedAt: Millis | null
-  /** Also of a code that was disabled like any other invite. */
+  /** Also true if the code was disabled like any other invite. */
   isRevoked: boolean
   revokedAt: Millis | null
   /** The domain under which the handle of the account must be; null for any. */
@@ -37,7 +37,7 @@ export async function findClaimCode(reader: Reader, code: string): Promise<Claim
 
 /**
  * `boundTo` is the pending account that the codes are for; null if they are not bound. Throws a unique violation if one
- * of the codes already exists; then none is stored.
+ * of the codes already exists; then no code is stored.
  */
 export async function insertClaimCodes(
   tx: Tx,

@@ -4,7 +4,7 @@ import { isUniqueViolation } from '../../../platform/database/database.ts'
 import { shortCode } from '../../../protocol/short-code.ts'
 
 const CODE_LENGTH = 6
-/** Attempts to draw a batch in which every code is new. */
+/** Most attempts to draw a batch in which every code is new. */
 const MAX_DRAWS = 3
 
 function drawBatch(count: number): string[] {
@@ -14,8 +14,8 @@ function drawBatch(count: number): string[] {
 }
 
 /**
- * Draw codes and let `store` store them. Draws others if one of them exists already, which `store` reports by a unique
- * violation.
+ * Draw codes and let `store` store them. If one of them already exists, which `store` reports by a unique violation,
+ * draw others.
  */
 export async function withNewClaimCodes<T>(count: number, store: (codes: string[]) => Promise<T>): Promise<T> {
   for (let draw = 1; ; draw++) {

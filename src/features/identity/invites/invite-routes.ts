@@ -12,7 +12,7 @@ import { recordAudit } from '../../operations/operators/operators.ts'
 import { disableCodes, listCodePage, listCodesOf, type CodePlace, type CodeSort } from './invite-store.ts'
 import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invites.ts'
 
-/** Maximum number of codes per request; of codes and accounts together where a request names both. */
+/** Maximum number of codes per request, or of codes and accounts together if a request names both. */
 const MAX_CODES = 1000
 
 const isSort = (text: string): text is CodeSort => text === 'recent' || text === 'usage'

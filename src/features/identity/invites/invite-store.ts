@@ -38,7 +38,7 @@ export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<vo
   )
 }
 
-/** Store codes with their uses as another server had them. Codes that are here stay as they are. */
+/** Store codes with their uses as another server had them. Codes that already exist here stay unchanged. */
 export async function keepInvites(tx: Tx, codes: readonly InviteCode[]): Promise<void> {
   for (const { code, available, disabled, forAccount, createdBy, createdAt, uses } of codes) {
     await tx.run(sql`
@@ -58,8 +58,8 @@ const usesAt = (now: Millis) => sql`(SELECT COUNT(*) FROM invite_use u WHERE u.c
 /**
  * Whether the code can be used once more: it exists, is neither disabled nor expired, its owner is not taken down, and
  * its uses, including those of sign-ups in progress, are fewer than allowed. A code that is bound to a pending account
- * can be used by that account alone, whose id is `boundTo`; one for a domain by handles under it alone, so by none if
- * `handle` is null.
+ * can be used only if `boundTo` is the id of that account. A code for a domain can be used only for a handle under that
+ * domain, so not if `handle` is null.
  */
 export async function isInviteUsable(
   reader: Reader,
@@ -75,7 +75,7 @@ export async function isInviteUsable(
   return row !== null
 }
 
-/** Whether the code exists, and has been used as often as it may be. */
+/** Whether the code exists and all its uses are spent. */
 export const isInviteUsedUp = async (reader: Reader, code: string, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM invite_code c WHERE code = ${code} AND ${usesAt(now)} >= available_uses`)) !==
   null
@@ -96,7 +96,7 @@ export async function useInvite(tx: Tx, code: string, usedBy: InviteUser, usedAt
 export const hasUsedInvite = async (reader: Reader, code: string, usedBy: InviteUser): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM invite_use WHERE code = ${code} AND used_by = ${usedBy}`)) !== null
 
-/** Record uses of a pending account as those of the account that it became. */
+/** Record the uses by a pending account as uses by the account that it became. */
 export const passOnInvites = (tx: Tx, id: string, did: Did): Promise<number> =>
   tx.run(sql`UPDATE invite_use SET used_by = ${did} WHERE used_by = ${id}`)
 
@@ -155,8 +155,8 @@ async function listCodes(reader: Reader, from: Sql): Promise<InviteCode[]> {
 }
 
 /**
- * Disable codes, and all codes of some accounts. Returns how many codes of each account were not disabled before; null
- * stands for codes of no account.
+ * Disable codes, and all codes of some accounts. Returns how many codes of each account this disabled; null stands for
+ * codes of no account.
  */
 export async function disableCodes(
   tx: Tx,
@@ -174,7 +174,7 @@ export async function disableCodes(
   return counts
 }
 
-/** Delete the account's codes. A code that it used counts as used, without naming the account. */
+/** Delete the codes that belong to the account. Codes that the account used still count as used, without its name. */
 export async function forgetInvites(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`
     UPDATE invite_code SET available_uses = available_uses - 1 WHERE code IN (SELECT code FROM invite_use WHERE used_by = ${did})`)

@@ -56,7 +56,7 @@ export async function makeCodes(
   return codes
 }
 
-/** Returns a code of the operator that can still be used. Makes one, for one account, if there is none. */
+/** Returns a code of the operator that can still be used. If there is none, creates one that admits one account. */
 export async function usableOperatorCode(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx): Promise<string> {
   const open = (await listCodesOf(tx, OPERATOR)).filter((code) => !code.disabled && !isUsedUp(code))
   for (const { code } of open) if (await isInviteUsable(tx, code, { handle: null, now: ctx.clock.now() })) return code
@@ -86,8 +86,8 @@ export async function makeEarnedCodes(
 }
 
 /**
- * Returns the codes of an account that still admit someone, those that it has just earned included; none for an account
- * that is not active, or where no invites are required.
+ * Returns the codes of an account that still admit someone, including those that it has just earned. Returns none if
+ * the account is not active, or if the server requires no invites.
  */
 export const usableInvitesOf = async (ctx: Context, account: Account): Promise<InviteCode[]> =>
   ctx.config.inviteCodeRequired && activityOf(account).active
@@ -99,7 +99,9 @@ export const usableInvitesOf = async (ctx: Context, account: Account): Promise<I
 
 export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
 
-/** Returns a code as com.atproto.server.defs#inviteCode. Pending accounts have no DID yet, and are left out. */
+/**
+ * Returns a code as com.atproto.server.defs#inviteCode. Uses by pending accounts, which have no DID yet, are left out.
+ */
 export const codeView = ({ createdAt, uses, ...code }: InviteCode) => ({
   ...code,
   createdAt: wireTime(createdAt),

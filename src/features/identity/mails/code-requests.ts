@@ -26,7 +26,7 @@ async function present(reader: Reader, did: Did): Promise<Account> {
 export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
   mailCode(exchange.ctx, did, purpose, askedBy(exchange), { causedBy: 'holder' })
 
-/** Returns what a mail says about the request that caused it. */
+/** Returns the details of the request that a mail mentions. */
 export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: requestOrigin(exchange) })
 
 /**
@@ -57,13 +57,13 @@ interface OrderedCode {
   did: Did
   purpose: CodePurpose
   told: Told
-  /** For which address, and as whose, the mail was counted. */
+  /** The address and the cause for which the mail was counted against the bound. */
   counted: { to: string | null; causedBy: MailCause }
 }
 
 /**
- * Issue a code. Returns its mail, which replaces one that is still waiting. Throws `InvalidRequest` if there is no
- * account or no address.
+ * Issue a code. Returns its mail, which replaces a queued one for the same purpose. Throws `InvalidRequest` if there is
+ * no account or no address.
  */
 async function orderCode(
   ctx: Context,
@@ -86,10 +86,11 @@ async function orderCode(
 }
 
 /**
- * Mail a code that anyone can ask for, in the transaction that `end` returns true in. It is withheld while the account
- * has as many codes that work as it may have, and if it is asked for often, while it has one. So the holder of a
- * confirmed address always has one that works, and gets a bounded number of mails. To an address that is not confirmed,
- * it is also withheld once that has had too many mails; no code is issued then, so that each one that works was mailed.
+ * Mail a code that anyone can ask for. `end` runs in the same transaction; if it returns false, no code is issued. A
+ * code is withheld while the account has its maximum of working codes; after too many requests, while it has one
+ * working code. So the holder of a confirmed address always has a working code, and gets a bounded number of mails.
+ * Codes for an unconfirmed address that has had too many mails are also withheld; none is issued then, so that every
+ * working code was mailed.
  */
 export async function mailCodeForAnyone(
   ctx: Context,
@@ -113,21 +114,22 @@ export async function mailCodeForAnyone(
       }),
     )
   } catch (error) {
-    // The step that asks will try again.
+    // The step that called this will try again.
     if (state?.allowed === true) ctx.limits.takeBack(asked)
     throw error
   }
 }
 
 /**
- * Limits codes per account and purpose, not per client address, so that others behind the same address are unaffected.
+ * Limits codes per account and purpose, not per client address, so that other people behind the same address are
+ * unaffected.
  */
 export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } }> => ({
   name: 'requestMail',
   key: ({ caller }) => mailKey(caller.did, purpose),
 })
 
-/** The same for a page, which shows the refusal in its form. Throws `RateLimitExceeded`. */
+/** Charges the same limit for a page, which shows the refusal in its form. Throws `RateLimitExceeded`. */
 export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
   charge(exchange, { name: 'requestMail', key: mailKey(did, purpose) })
 

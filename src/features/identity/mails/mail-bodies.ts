@@ -1,7 +1,7 @@
 /**
  * The mails to account holders, in plain text and in their language. A code is alone on its line, so that it is easy to
- * copy. A mail is written in the transaction that orders it. The first one in a language loads its texts, which
- * `loadMailTexts` does before the transaction, so that other writes do not wait for it.
+ * copy. A mail is composed in the transaction that orders it. Call `loadMailTexts` before the transaction: the first
+ * mail in a language has to load the texts, and other writes would wait for that.
  */
 import { invalidRequest } from '../../../http/errors.ts'
 import { layoutTexts } from '../../../http/layout-texts.ts'
@@ -25,7 +25,7 @@ import { remedyTexts as remedyWords } from './remedy-texts.ts'
 type Configured = Pick<Context, 'config'>
 type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword' | 'language'> & { email: string }
 
-/** Load what a mail to the account is written of. `more` are texts of other tables, one of each. */
+/** Load the texts from which a mail to the account is composed. `more` has one text from each further table. */
 export async function loadMailTexts(
   { config }: Configured,
   recipient: Pick<Addressee, 'language'> | null,
@@ -63,7 +63,7 @@ const operatorContact = ({ contact: { email } }: Config): Wording =>
 interface CodeText {
   subject: Wording
   use(values: { minutes: number }): Wording
-  /** What to do if it was someone else: with a password to change, and without one. */
+  /** What to do if someone else asked for the code: for an account with a password, and for one without. */
   warning: Wording
   warningWithoutPassword?(values: { page: string }): Wording
 }
@@ -136,14 +136,14 @@ export function recoveryCodeMail(ctx: Configured, account: Addressee, code: stri
   ])
 }
 
-/** The mail to an account holder who has archives made regularly. */
+/** The mail to an account holder who gets archives regularly: a new one is ready. */
 export const archiveReadyMail = (ctx: Configured, account: Addressee, bytes: number): Promise<Mail> =>
   mailOf(ctx, account, subjectOn(ctx.config, texts.archiveSubject), [
     about(ctx.config, account),
     texts.archiveReady({ size: sizePhrase(bytes), page: accountPage(ctx.config) }),
   ])
 
-/** The mail to who alone can change their identity, after the server was renamed. */
+/** The mail, after the server was renamed, to a holder whose identity only the holder can change. */
 export function hostRenamedMail(ctx: Configured, account: Addressee, { isPlc }: { isPlc: boolean }): Promise<Mail> {
   const { config } = ctx
   return mailOf(ctx, account, subjectOn(config, texts.renamedSubject), [
@@ -172,11 +172,11 @@ export interface EventDetails {
   issuer?: string
   /** Name of an app password, or what an agent calls itself. Not logged, because others chose it. */
   name?: string
-  /** What others have changed in the identity. Not logged. */
+  /** A change of the identity by others. Not logged. */
   change?: ForeignChange
 }
 
-/** When something happened, and from where; `origin` is null if an operator did it. */
+/** Details of an event with its time and place; `origin` is null if an operator caused the event. */
 export interface Told extends EventDetails {
   at: Millis
   origin: Origin | null
@@ -185,7 +185,7 @@ export interface Told extends EventDetails {
 export interface Notice {
   subject: Phrase
   what(details: EventDetails): Phrase
-  /** What to do if it was someone else, most urgent first; none if the mail is about what someone else did. */
+  /** What to do if it was someone else, most urgent first; empty if the mail reports what someone else did. */
   remedies: readonly (keyof typeof remedies)[]
 }
 
@@ -195,10 +195,11 @@ const remedies = {
   newKeys: () => remedyWords.doNewKeys,
   undoChange: () => remedyWords.doUndoChange,
   mailbox: () => remedyWords.doMailbox,
-  // An account without a password was entered by a key of its identity, or from a place that is signed in.
+  // An intruder in an account without a password used a key of its identity, or a device that is signed in.
   password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>
     hasPassword ? remedyWords.doPassword({ page: `${publicUrl}/account/reset-password` }) : remedyWords.doReplaceKey,
-  // A new password does not help: the holder of the key can sign in again, and can move the account away.
+  // A new password alone does not help: the intruder holds a key, and with it can sign in again and can move the
+  // account away.
   identityKey: (_config: Config, { hasPassword }: Addressee) =>
     hasPassword ? remedyWords.doIdentityKeyDespitePassword : remedyWords.doIdentityKey,
   account: (config: Config) => remedyWords.doAccount({ page: accountPage(config) }),
@@ -255,7 +256,7 @@ export function quotaMail(
 }
 
 /**
- * Until an address is confirmed, its mail contains no text that others wrote: strangers could send messages through it.
+ * Mail to an unconfirmed address contains no text that others wrote, because strangers could send messages through it.
  */
 const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told =>
   emailConfirmedAt === null ? withoutClaims(told) : told
@@ -281,11 +282,11 @@ const circumstances = ({ at, origin, actor }: Told): Value =>
     origin?.openedFrom && texts.network({ network: origin.openedFrom }),
   ])
 
-/** Returns the non-empty lines, one below the other. */
+/** Joins the non-empty lines by line feeds. */
 const lines = (all: readonly (Wording | false | null | undefined)[], mark = ''): Value =>
   all.filter((line) => !!line).map((line, i) => [i === 0 ? mark : `\n${mark}`, line] as Value)
 
-/** What moderators tell the holder of an account. */
+/** A decision of moderators, as the mail tells the holder of an account. */
 export interface ToldDecision {
   caseSeq: number
   /** A sentence: what was done. */
@@ -318,7 +319,7 @@ export function decisionMail(
   ])
 }
 
-/** To a person on the waiting list. `code` is null if sign-up takes none. */
+/** The mail to a person on the waiting list who is invited. `code` is null if the sign-up takes no invite code. */
 export function invitedMail(
   ctx: Configured,
   { email, language }: { email: string; language: Language | null },

@@ -1,6 +1,6 @@
 /**
- * The bound on mails to an address that no account has confirmed. It may be a stranger's: an account gives any address
- * as its own and gets mail there, and many accounts can give the same one after another.
+ * The bound on mails to an address that no account has confirmed. The address may be a stranger's: anyone can enter any
+ * address in an account and cause mail to it, and many accounts can use the same address one after another.
  */
 import { createHash } from 'node:crypto'
 import type { Context } from '../../../platform/context.ts'
@@ -11,11 +11,11 @@ import { accountWithEmail } from '../accounts/accounts.ts'
 /**
  * Who causes a mail:
  * - `holder`: someone who has proven to be the holder of the account, by a session, a password or a mailed code;
- * - `anyone`: someone who has proven nothing. They share a part of the bound, so that they never use up the rest;
- * - `operator`: an operator, or the server on its own. The bound does not hold for them;
- * - `former`: something happens to an account, and its holder is told at an address that the account has replaced, or
- *   had confirmed when it happened. Not bounded either: an attacker who replaces the address could use the bound up,
- *   with accounts that give the address once it is free.
+ * - `anyone`: someone who has proven nothing. All these share a part of the bound, so that they cannot use up the rest;
+ * - `operator`: an operator, or the server on its own. Not bounded;
+ * - `former`: an event of an account, of which the holder is notified at an address that the account has replaced, or
+ *   had confirmed at the time. Not bounded: an attacker who replaces the address could otherwise use up the bound with
+ *   other accounts, in which the attacker enters the address once it is free.
  */
 export type MailCause = 'holder' | 'anyone' | 'operator' | 'former'
 
@@ -26,21 +26,22 @@ const boundsOf: Readonly<Record<MailCause, readonly LimitName[]>> = {
   former: [],
 }
 
-/** A mail as the bound sees it. */
+/** What the bound needs to know about a mail. */
 export interface BoundMail {
   /** The account that causes it. */
   did: Did | null
   /** Null if the account has no address, or there is no account. */
   to: string | null
-  /** What it is about, for the log. */
+  /** Topic of the mail, for the log. */
   what: string
-  /** Null if it is counted already. */
+  /** Null if the mail is already counted. */
   causedBy: MailCause | null
 }
 
 /**
- * Count a mail. Returns what takes it back, or null if the address has had too many: the mail is to be withheld, which
- * is logged. Not within a transaction, because it may wait for other nodes.
+ * Count a mail. Returns a function that takes the count back. Returns null, and logs it, if the address has had too
+ * many mails: then the caller must withhold the mail. Do not call it within a transaction, because it may wait for
+ * other nodes.
  */
 export async function countMail(ctx: Context, { did, to, what, causedBy }: BoundMail): Promise<(() => void) | null> {
   const bounds = causedBy === null ? [] : boundsOf[causedBy]
@@ -55,8 +56,8 @@ export async function countMail(ctx: Context, { did, to, what, causedBy }: Bound
 }
 
 /**
- * Do what sends or orders a mail, and count that if it returns true. It is told whether the mail is allowed; if not, it
- * must return false.
+ * Run `act`, which sends or orders a mail, and count the mail if `act` returns true. `act` gets whether the mail is
+ * allowed; if it is not, `act` must return false.
  */
 export async function withinBound(
   ctx: Context,

@@ -4,8 +4,9 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import type { Language } from '../../../protocol/languages.ts'
 
 /**
- * Store the language that the account holder chose, or one that a browser prefers. The latter replaces none: otherwise
- * an intruder could sign in with a language that the holder does not read, and the mail about it would be in that.
+ * Store the language that the account holder chose, or the one that a browser prefers. The preference of a browser
+ * never replaces a stored language: otherwise an intruder could sign in with a language that the holder does not read,
+ * and the mail about that sign-in would be in this language.
  */
 export const keepMailLanguage = (
   tx: Tx,

@@ -1,6 +1,6 @@
 /**
  * Outgoing mail is a durable step: a message that a transaction orders is sent even if the server or the mail server
- * fails meanwhile. A request that mails a person waits for the first try only.
+ * fails meanwhile. A request that sends a mail waits only for the first try.
  */
 import { HOUR_SECS } from '../../../base/durations.ts'
 import { invalidRequest, serviceUnavailable, type Refusal } from '../../../http/errors.ts'
@@ -20,11 +20,14 @@ interface OrderedMail {
   mail: Mail
   /** The code in the mail, if any: once it is void, the mail is not sent. */
   carries: { did: Did; purpose: CodePurpose; code: string } | null
-  /** The mail is not sent after that; null if it never gets old. */
+  /** The mail is not sent after this instant; null if it does not expire. */
   goodUntil: Millis | null
-  /** Who is charged for it when it is sent; null if it was counted before. Absent in steps of an earlier version. */
+  /**
+   * The cause to which the mail is charged when it is sent; null if it was already counted. Absent in steps of an
+   * earlier version.
+   */
   causedBy?: MailCause | null
-  /** What it is about, for the log. Absent in steps of an earlier version. */
+  /** Topic of the mail, for the log. Absent in steps of an earlier version. */
   what?: string
 }
 
@@ -47,15 +50,18 @@ export const mailStep: StepKind<OrderedMail> = {
   },
 }
 
-/** The mail with who sent it, where operators have to say so. RFC 3676 section 4.3 for the line before it. */
+/**
+ * Appends the name of the service and its imprint, if one is configured, for operators who have to state who sends a
+ * mail. RFC 3676 section 4.3 defines the separator line.
+ */
 const signed = ({ config: { links, serviceName } }: Context, mail: Mail): Mail =>
   links.imprint === null ? mail : { ...mail, text: `${mail.text}\n-- \n${serviceName}\n${links.imprint}\n` }
 
 export interface MailOrder {
-  /** A waiting mail with the same key is replaced. */
+  /** The mail replaces a queued one with the same key. */
   key: string
   mail: Mail
-  /** The account that it concerns; when that is deleted, the mail is dropped. */
+  /** The account that the mail concerns; when the account is deleted, the mail is dropped. */
   did?: Did | null
   /** What it is about, for the log. */
   what: string
@@ -80,10 +86,10 @@ export async function addMail(
     })
 }
 
-/** What has become of a mail: `logged` if no provider is configured, `delayed` if it is tried again. */
+/** The outcome of the first try: `logged` if no provider is configured, `delayed` if the server will try again. */
 type MailOutcome = 'sent' | 'logged' | 'delayed' | 'refused'
 
-/** What a person is told who waits for the mail. */
+/** Refusals for a person who waits for the mail. */
 const refusals: Partial<Record<MailOutcome, () => Refusal>> = {
   delayed: () => serviceUnavailable('The mail could not be sent yet. The server will try again.'),
   refused: () => invalidRequest('The mail was refused permanently. The server will not try again.'),

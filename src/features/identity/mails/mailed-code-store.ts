@@ -5,15 +5,17 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 export type CodePurpose =
   'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation' | 'sign_in'
 
-/** What is in the column `purpose`: the purpose, with a number if an account may have several codes for it. */
+/** The value of the column `purpose`: the purpose, with a number if an account may have several codes for it. */
 export type CodePlace = CodePurpose | `${CodePurpose} ${number}`
 
-/** Codes that an account may have beside the first: for what strangers can have codes mailed for. */
+/**
+ * Places of further codes. An account may have several codes for a purpose for which strangers can have codes mailed.
+ */
 const furtherPlaces: Readonly<Partial<Record<CodePurpose, readonly CodePlace[]>>> = {
   reset_password: ['reset_password 2', 'reset_password 3', 'reset_password 4', 'reset_password 5'],
 }
 
-/** The places of the codes that an account may have at a time. */
+/** The places of all codes that an account may have at the same time for a purpose. */
 export const placesOf = (purpose: CodePurpose): CodePlace[] => [purpose, ...(furtherPlaces[purpose] ?? [])]
 
 const isFor = (purpose: CodePurpose): Sql => sql`purpose IN ${sqlList(placesOf(purpose))}`

@@ -1,9 +1,9 @@
 /**
  * Codes sent by mail. A code permits one action, once, within a quarter of an hour.
  *
- * An account has one valid code per purpose; a new one replaces it. Too many wrong guesses void a code. Strangers can
- * have codes mailed that reset a password, so an account has several of these at a time: a request by a stranger does
- * not void the code that the holder is about to type.
+ * An account has one valid code per purpose, and a new code replaces it. Too many wrong guesses void a code. Anyone can
+ * have a code for a password reset mailed, so an account may have several of these: a stranger's request does not void
+ * the code that the holder is about to type.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { expiredToken, invalidToken, type Refusal } from '../../../http/errors.ts'
@@ -28,8 +28,8 @@ const MAX_FAILURES = 5
 const CODE_CHARS = 10
 
 /**
- * Generate a code and store its hash in the caller's transaction. If the account has as many codes as it may have, the
- * oldest is void. Returns the code as `XXXXX-XXXXX`.
+ * Generate a code and store its hash in the caller's transaction. If the account already has its maximum of codes, the
+ * oldest becomes void. Returns the code as `XXXXX-XXXXX`.
  */
 export async function issueCode(
   { clock }: Pick<Context, 'clock'>,
@@ -47,7 +47,7 @@ export async function issueCode(
   return code
 }
 
-/** How many codes of an account could be redeemed now. */
+/** Returns how many codes of an account can be redeemed now. */
 export const countWorkingCodes = async (
   { clock }: Pick<Context, 'clock'>,
   reader: Reader,
@@ -108,7 +108,7 @@ export const codeRefused = (fault: CodeFault): Refusal =>
 
 const works = (code: MailedCode, now: Millis): boolean => code.failures < MAX_FAILURES && !isOver(code, now)
 
-/** A time that is further ahead was written before the clock was set back. */
+/** The absolute difference, because a time in the future was written before the clock was set back. */
 const isOver = ({ requestedAt }: MailedCode, now: Millis) => Math.abs(now - requestedAt) > CODE_TTL_SECS * 1000
 
 /** Ignores case and surrounding spaces, because people type codes by hand. */

@@ -1,6 +1,6 @@
 /**
- * What the identity of an account that moves here will name, and whether a signed operation says just that. The old
- * server signs it, so every byte is compared.
+ * Computes what the identity of an account that moves here will say, and checks that a signed operation says exactly
+ * that. Every byte is compared, because the old server may have built and signed the operation.
  */
 import { Type } from '@sinclair/typebox'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
@@ -29,7 +29,7 @@ import { OldHostRefusal, type OldHost } from './old-host.ts'
 
 const credentialsShape = Type.Object({ rotationKeys: Type.Optional(Type.Array(Type.String(), { maxItems: 64 })) })
 
-/** Returns the keys that the old server names as its own; null if it does not say. */
+/** Returns the rotation keys that the old server names as its own; null if it does not say. */
 export async function claimedKeys(host: OldHost): Promise<readonly string[] | null> {
   try {
     const { rotationKeys } = await host.query('com.atproto.identity.getRecommendedDidCredentials', {}, credentialsShape)
@@ -47,27 +47,28 @@ export async function currentState(ctx: Context, did: Did): Promise<PlcState> {
   return state
 }
 
-/** What a move is to make of an identity. */
+/** What the holder wants a move to change in the identity. */
 export interface Wish {
   /** A key that the holder adds, which ranks above all others. */
   recoveryKey: string | null
   notes: KeyNotes
 }
 
-/** How the identity changes. */
+/** A change of the identity that the holder is asked to agree to. */
 export interface IdentityChange {
   /** The identity as it is. */
   state: PlcState
   keys: KeyChanges
   /** The operation to sign; null if too many keys would stay. */
   operation: UnsignedOperation | null
-  /** Stands for all that the operation says, so that what is signed is what was shown. Null with the operation. */
+  /** Identifies the content of the operation, so that the holder signs what was shown. Null if `operation` is null. */
   agreement: string | null
 }
 
 /**
- * Returns the change that names this server, as the directory and the notes are now: the server, the signing key and
- * the handle are those of here, and what the identity names for other purposes stays. Throws as `currentState`.
+ * Returns the change that points the identity to this server, based on the current state of the directory and on the
+ * notes. The server, the signing key and the handle become those of this server; all other entries of the identity
+ * stay. Throws as `currentState`.
  */
 export async function changeOf(ctx: Context, did: Did, { recoveryKey, notes }: Wish): Promise<IdentityChange> {
   const { rotationKeys: ours, alsoKnownAs = [], verificationMethods, services } = await recommendedCredentials(ctx, did)
@@ -82,7 +83,7 @@ export async function changeOf(ctx: Context, did: Did, { recoveryKey, notes }: W
   })
 }
 
-/** The change after `last` that leaves these keys. `InvalidRequest` if the identity has ended. */
+/** The change after `last` that leaves these keys. Throws `InvalidRequest` if the identity has ended. */
 export function withOperation(
   last: LogOperation,
   keys: KeyChanges,
@@ -117,13 +118,13 @@ export function requireAgreed({ keys, operation: agreed, state }: IdentityChange
   return operation
 }
 
-/** What becomes of the identity has changed since it was shown. */
+/** The refusal if the change is no longer the one that was shown. */
 export const shownAgain = () =>
   new Refusal(409, 'Conflict', 'The changes to your identity are not those that you were shown: review its keys again')
 
 /**
- * Sign the change that was shown with a secret key of the holder, a multikey, which is not kept. Throws
- * `InvalidRequest` for a text that is no such key, and `Conflict` if the change is another one by now.
+ * Sign the change that was shown with a secret key of the holder, a multikey, which is not stored. Throws
+ * `InvalidRequest` for a text that is no such key, and `Conflict` if the change is no longer the one that was shown.
  */
 export function signWithSecret(
   { operation }: Pick<IdentityChange, 'operation'>,

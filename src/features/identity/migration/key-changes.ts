@@ -1,6 +1,6 @@
 /**
- * What becomes of the rotation keys of an identity that moves here: which stay, which go, and to whom they seem to
- * belong. The old server may claim any key as its own, so the holder decides.
+ * Decides which rotation keys of an identity that moves here stay and which go, and to whom they seem to belong. The
+ * old server may claim any key as its own, so the holder has the last word.
  */
 import { invalidRequest } from '../../../http/errors.ts'
 import { MAX_ROTATION_KEYS, SIGNING_KEY_NAME, type PlcState } from '../../../protocol/plc.ts'
@@ -11,7 +11,7 @@ export interface KeyNotes {
   claimed: readonly string[] | null
   /** Keys with which the old server has signed. */
   proven: readonly string[]
-  /** Keys of the identity that are to stay; null: those that are believed to be the holder's. */
+  /** Keys of the identity that are to stay; null for those that seem to be the holder's. */
   kept: readonly string[] | null
 }
 
@@ -22,13 +22,13 @@ export type KeyOwner = 'yours' | 'this-server' | 'old-server' | 'old-signing-key
 
 export interface NamedKey {
   key: string
-  /** Whose it is believed to be. */
+  /** To whom the key seems to belong. */
   owner: KeyOwner
   /** Whether the holder may decide otherwise. */
   isChoice: boolean
 }
 
-/** By rank. */
+/** Keys that stay and keys that go, each by rank. */
 export interface KeyChanges {
   stay: NamedKey[]
   go: NamedKey[]
@@ -45,8 +45,8 @@ export interface KeyQuestion {
 }
 
 /**
- * By rank, the key that the holder adds comes first, then those of the identity that stay, then those of this server.
- * There may be more than `MAX_ROTATION_KEYS` that stay.
+ * The key that the holder adds ranks first, then the identity's keys that stay, then the keys of this server. More than
+ * `MAX_ROTATION_KEYS` may stay; `requireFewKeys` refuses that.
  */
 export function keyChanges({ state, ours, recoveryKey, notes }: KeyQuestion): KeyChanges {
   const { claimed, proven, kept } = notes
@@ -81,8 +81,8 @@ export const tooManyKeys = (count: number): string =>
   `The identity would have ${count} rotation keys, and the directory takes ${MAX_ROTATION_KEYS}: choose which stay`
 
 /**
- * Throws `InvalidRequest` if a key that is to stay is not the identity's, if the old server has signed with it, or if
- * there are too many.
+ * Throws `InvalidRequest` if a key that is to stay is not a key of the identity, if the old server has signed with it,
+ * or if too many keys would stay.
  */
 export function requireKeepable(question: KeyQuestion): void {
   const [proven, present] = [new Set(question.notes.proven), new Set(question.state.rotationKeys)]

@@ -1,7 +1,7 @@
 /**
  * The door of migration: moving single accounts between servers.
  *
- * An account moves in by a row of `move_in` and a durable step; `moving-in.ts` has what its holder does.
+ * A row of `move_in` and a durable step move an account in; `moving-in.ts` has the actions of its holder.
  */
 export { signWithSecret } from './agreed-identity.ts'
 export type { KeyChanges, NamedKey } from './key-changes.ts'

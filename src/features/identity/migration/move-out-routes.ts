@@ -1,4 +1,4 @@
-/** Moving an account away, for clients. What the new server needs are standard methods. */
+/** Moving an account away, for clients. The new server needs only standard methods. */
 import { Type } from '@sinclair/typebox'
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { readJson } from '../../../http/json-input.ts'

@@ -1,6 +1,6 @@
 /**
- * The plan of a move, before anything is made or changed: signs in at the old server, and says what is there. The
- * password is passed on to the old server and stored nowhere; the session that it opens is stored sealed.
+ * Plans a move, before anything is created or changed: signs in at the old server, and reports what the account has
+ * there. The password is passed on to the old server and never stored; the session that it opens is stored encrypted.
  */
 import { Type } from '@sinclair/typebox'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
@@ -36,12 +36,12 @@ export interface PlanRequest {
   /** Handle or DID. */
   identifier: string
   password: string
-  /** The code that the old server mails to those who have asked it for a second factor. */
+  /** The code that the old server mails if the account has a second factor there. */
   authFactorToken?: string
 }
 
 export interface MovePlan {
-  /** The token with which the move begins. */
+  /** The token that begins the move. */
   plan: string
   expiresAt: Millis
   did: Did
@@ -54,10 +54,10 @@ export interface MovePlan {
   method: 'plc' | 'web'
   /** Where the holder can download the repository, as a backup. */
   backupUrl: string
-  /** Counts of the old server; null if it does not say. */
+  /** Counts by the old server; null if it does not say. */
   records: number | null
   blobs: number | null
-  /** What becomes of the rotation keys if the holder does not decide otherwise; null for a did:web. */
+  /** The default decision about the rotation keys; null for a did:web. */
   keys: KeyChanges | null
 }
 
@@ -66,9 +66,10 @@ const sessionInfoShape = Type.Object({ email: Type.Optional(Type.String({ maxLen
 const statusShape = Type.Object({ indexedRecords: Type.Optional(count), expectedBlobs: Type.Optional(count) })
 
 /**
- * Throws `InvalidRequest` for an identifier without an account elsewhere, `AuthenticationRequired` if the old server
- * refuses the password, `AuthFactorTokenRequired` (401) if it wants its mailed code, `Forbidden` for an app password,
- * `ServiceUnavailable` if it cannot be used, and what `resolveDid` throws.
+ * Sign in at the old server and return the plan. Throws `InvalidRequest` for an identifier without an account
+ * elsewhere, `AuthenticationRequired` if the old server refuses the password, `AuthFactorTokenRequired` (401) if it
+ * requires its mailed code, `Forbidden` for an app password, `ServiceUnavailable` if the old server cannot be used, and
+ * what `resolveDid` throws.
  */
 export async function planMove(ctx: Context, request: PlanRequest): Promise<MovePlan> {
   requireImports(ctx)
@@ -159,13 +160,13 @@ export async function logInAt(
   const input = { identifier: did, password, ...(authFactorToken !== undefined && { authFactorToken }) }
   const session = await atOldHost(host, () => host.logIn(input))
   if (session.did !== did) throw serviceUnavailable(`${hostOf(host.origin)} returned a session of another account`)
-  // The scope of the reference, of which others copied it.
+  // The scope that the reference server gives app passwords; other servers have copied it.
   if (String(decodeJws(session.accessJwt)?.payload['scope']).startsWith('com.atproto.appPass'))
     throw forbidden('An app password is not enough to move an account: sign in with its main password')
   return session
 }
 
-/** What the old server refused or failed to do, as our own response. */
+/** Run `work`, and turn a refusal or failure of the old server into a response of our own. */
 export async function atOldHost<T>(host: OldHost, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -182,10 +183,10 @@ export async function atOldHost<T>(host: OldHost, work: () => Promise<T>): Promi
 
 export const signInEnded = () => authenticationRequired('The sign-in at the old server has ended: sign in there again')
 
-/** Faults of mailed codes. */
+/** Errors about mailed codes, which are passed on by name. */
 const passedOn = new Set(['InvalidToken', 'ExpiredToken'])
 
-/** For what the plan is complete without. */
+/** Returns null for failures without whose answer the plan is still complete; rethrows all others. */
 function unlessSaid(error: unknown): null {
   if ([OldHostRefusal, OldHostAway, OldSessionEnded].some((kind) => error instanceof kind)) return null
   throw error

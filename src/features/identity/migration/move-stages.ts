@@ -1,7 +1,7 @@
 /**
- * The stages of a move that the server goes through by itself. Each can be killed at any point and performed again:
- * what it has brought stays, and it looks for what is missing. Until the operation on the identity is submitted, the
- * account at the old server is untouched.
+ * The stages of a move that the server performs by itself. The process may be killed during any stage, which is then
+ * performed again: it keeps what it has already fetched and fetches what is missing. Until the operation on the
+ * identity is submitted, the account at the old server is untouched.
  */
 import { Type } from '@sinclair/typebox'
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -29,31 +29,31 @@ import { noNotes, type KeyNotes } from './key-changes.ts'
 import { updateMove, updateMoveSession, type Move, type MoveState, type Stage } from './move-store.ts'
 import { awayOf, OldHostAway, OldHostRefusal, OldSessionEnded, type OldHost } from './old-host.ts'
 
-/** Time for the archive of a repository, within the time of a try of a step. */
+/** Time for the archive of a repository, which must be less than the time of one try of the step. */
 const ARCHIVE_MILLIS = 3 * MINUTE_MILLIS
 const BLOB_MILLIS = MINUTE_MILLIS
-/** Of the proof of a record, of which only the commit is read. */
+/** Largest proof of a record, of which only the commit is read. */
 const MAX_PROOF_BYTES = 4 * 1024 * 1024
-/** Blobs that are tried when the identity is about to change. */
+/** Most blobs that are tried when the identity is about to change. */
 const MAX_LATE_BLOBS = 1000
-/** Tries of an archive, or of one blob, that arrives damaged or not at all. */
+/** Most tries of an archive, or of one blob, that arrives damaged or not at all. */
 const MAX_TRIES = 3
-/** How long the old server may hold up a stage that the holder cannot end. */
+/** How long an unreachable old server may delay a stage that the holder cannot skip. */
 const PATIENCE_MILLIS = DAY_MILLIS
 
 export interface Job {
   ctx: Context
   move: Move
-  /** Null if the old server is gone. */
+  /** Null if the move continues without the old server. */
   host: OldHost | null
   /** Whether the turn of this job is over. */
   isOver(): boolean
 }
 
-/** Returns what changes in the state of the move. */
+/** Performs a stage. Returns the changes to the state of the move. */
 type Perform = (job: Job) => Promise<Partial<MoveState>>
 
-/** Stages that the holder ends. */
+/** Stages that wait for the holder. */
 export type Waiting = 'archive' | 'identity' | 'done'
 
 export const performers: Readonly<Record<Exclude<Stage, Waiting>, Perform>> = {
@@ -83,7 +83,7 @@ async function fetchRepository(ctx: Context, did: Did, host: OldHost, before?: R
   )
 }
 
-/** Download a body for `use`. What is left of it by then is not received. */
+/** Download a body and pass it to `use`. When `use` returns, the rest of the body is not received. */
 async function downloaded<T>(
   host: OldHost,
   [nsid, params, bounds]: Parameters<OldHost['download']>,
@@ -97,7 +97,7 @@ async function downloaded<T>(
   }
 }
 
-/** Whether the old server has sent something that is of no use. */
+/** Whether the error means that the old server has sent something unusable. */
 export const isDamaged = (error: unknown): boolean =>
   (error instanceof Refusal && error.status < 500) || error instanceof OutboundError || error instanceof OldHostRefusal
 
@@ -116,7 +116,7 @@ async function takeBlobs({ ctx, move, host, isOver }: Job): Promise<Partial<Move
       try {
         await fetchBlob(ctx, did, cid, host)
       } catch (error) {
-        // The holder has decided to continue without it.
+        // The holder has decided to continue without the old server.
         if (error instanceof OldHostAway && !host.hasSession) return withoutMissing(ctx, did)
         if (error instanceof Refusal && error.name === 'PayloadTooLarge')
           return { halted: 'decision', fault: `${error.message}. Ask the operator of this server for more.` }
@@ -137,7 +137,7 @@ async function withoutMissing(ctx: Context, did: Did): Promise<Partial<MoveState
   return { stage: 'preferences', blobsLost: Math.max(0, expected - imported) }
 }
 
-/** Throws an error that `isDamaged` if what arrives is too long, another blob, or breaks off. */
+/** Throws an error that satisfies `isDamaged` if the content is too long, is another blob, or breaks off. */
 async function fetchBlob(ctx: Context, did: Did, cid: string, host: OldHost): Promise<void> {
   const bounds = { maxBytes: ctx.config.blobs.maxBlobSize, bodyTimeoutMillis: BLOB_MILLIS }
   const isRight = await downloaded(host, ['com.atproto.sync.getBlob', { did, cid }, bounds], (response) => {
@@ -164,30 +164,31 @@ async function takePreferences(job: Job): Promise<Partial<MoveState>> {
       await ctx.db.transactionOn(accountLock(did), async (tx) => {
         const status = await accountStatus(tx, did)
         refuseTakendown(status)
-        // The holder has activated it without the move, and may have chosen others since.
+        // If the account is active, the holder has activated it without the move, and may have changed the preferences
+        // since.
         if (status !== 'active') await storePreferences(tx, did, known.stored)
       })
   }
   return proposeIdentity(job)
 }
 
-/** Ask the old server which keys are its own, and to mail its code. */
+/** Ask the old server which keys are its own, and have it mail its code. */
 async function proposeIdentity({ ctx, move, host }: Job): Promise<Partial<MoveState>> {
   const { did, operation } = move
-  // The holder has brought it.
+  // The holder has already brought a signed operation.
   if (operation !== null) return { stage: 'submission' }
   if (!isPlcDid(did)) return { stage: 'identity' }
   const signer = host?.hasSession === true ? host : null
   const claimed = signer === null ? null : await claimedKeys(signer)
   const { recoveryKey, notes: before } = wishOf(move)
   const notes = { ...before, claimed }
-  // An identity that cannot be changed needs no code.
+  // Throws if the identity cannot be changed: then no code is needed.
   await changeOf(ctx, did, { recoveryKey, notes })
   const fault = signer === null ? null : await mailCode(signer)
   return { stage: 'identity', keyNotes: JSON.stringify(notes), fault }
 }
 
-/** What a move is to make of the identity. */
+/** The holder's wishes for the identity, from the row of the move. */
 export const wishOf = ({ recoveryKey, keyNotes }: Pick<Move, 'recoveryKey' | 'keyNotes'>): Wish => ({
   recoveryKey,
   notes: keyNotes === null ? noNotes : (JSON.parse(keyNotes) as KeyNotes),
@@ -205,16 +206,17 @@ export async function mailCode(host: OldHost): Promise<string | null> {
 }
 
 /**
- * Take over what was written at the old server since the repository came: days may have passed until the holder had the
- * identity changed. The move continues without what cannot be had, because the holder has decided.
+ * Fetch what was written at the old server since the repository was fetched: days may pass before the holder changes
+ * the identity. If something cannot be fetched, the move continues without it, because the holder has already decided
+ * to move.
  */
 async function catchUp(job: Job): Promise<Partial<MoveState>> {
   const { ctx, move, host } = job
   const { did, blobsLost } = move
   if (host?.hasSession !== true || !hasPatience(job)) return {}
-  // What comes after this head was written here, and stays.
+  // Commits after this head were written here, and stay.
   const before = await repoHead(ctx.db, did)
-  // The holder has activated it without the move, and may have written to it since.
+  // If the account is active, the holder has activated it without the move, and may have written to it since.
   if ((await accountStatus(ctx.db, did)) === 'active') return {}
   try {
     if (!(await hasSameTree(ctx, did, host))) await fetchRepository(ctx, did, host, before)
@@ -227,10 +229,13 @@ async function catchUp(job: Job): Promise<Partial<MoveState>> {
   }
 }
 
-/** A time that is further ahead was written before the clock was set back. */
+/** The absolute difference, because a time in the future was written before the clock was set back. */
 const hasPatience = ({ ctx, move }: Job): boolean => Math.abs(ctx.clock.now() - move.changedAt) < PATIENCE_MILLIS
 
-/** Whether the old server has the records that are here. Returns false if it does not say. */
+/**
+ * Whether the repository at the old server has the same tree as the one here. Returns false if the old server does not
+ * say.
+ */
 async function hasSameTree(ctx: Context, did: Did, host: OldHost): Promise<boolean> {
   try {
     const proven = { did, collection: 'app.bsky.actor.profile', rkey: 'self' }
@@ -248,12 +253,13 @@ async function hasSameTree(ctx: Context, did: Did, host: OldHost): Promise<boole
   }
 }
 
-/** Fetch blobs that are missing, those that were given up among them. Returns how many still are. */
+/** Fetch missing blobs, including those that were given up before. Returns how many are still missing. */
 async function fetchLateBlobs({ ctx, move: { did }, isOver }: Job, host: OldHost): Promise<number> {
   let [tries, fetched] = [0, 0]
   for await (const missing of blobReferences.allMissing(ctx.db, did))
     for (const { cid } of missing) {
-      // Another turn begins with the blobs that failed in this one, and would come no further.
+      // Yield only before the first try or if this turn has fetched something: otherwise the next turn would begin with
+      // the same failing blobs, and get no further.
       if (isOver() && (tries === 0 || fetched > 0)) yieldTurn()
       if (isOver() || ++tries > MAX_LATE_BLOBS) break
       try {
@@ -270,11 +276,11 @@ async function fetchLateBlobs({ ctx, move: { did }, isOver }: Job, host: OldHost
 async function submit(job: Job): Promise<Partial<MoveState>> {
   const { ctx, move } = job
   const { did, unansweredAt } = move
-  // Before each try: the directory may be out of order for long, and the holder writes at the old server meanwhile.
+  // Before each try, because the directory may be down for long, and the holder may write at the old server meanwhile.
   const late = await catchUp(job)
   const operation = JSON.parse(move.operation!) as LogOperation
   const sentAt = ctx.clock.now()
-  // Before it is sent: the process may end before the answer comes.
+  // Stored before the operation is sent, because the process may end before the answer arrives.
   if ((await updateMove(ctx.db, move, { ...move, unansweredAt: sentAt }, sentAt)) === 0) return {}
   try {
     await submitOperation(ctx, did, operation)
@@ -287,17 +293,17 @@ async function submit(job: Job): Promise<Partial<MoveState>> {
   return { stage: 'activation', ...late }
 }
 
-/** The holder has to agree on another operation, and is told why. */
+/** Go back to the stage in which the holder agrees to an operation, and tell the holder why. */
 async function agreeAgain({ host }: Job, fault: string): Promise<Partial<MoveState>> {
   if (host?.hasSession === true)
     await mailCode(host).catch((error: unknown) => {
-      // The holder may sign in there again, and ask for a code.
+      // Ignored: the holder can sign in at the old server again, and ask for another code.
       if (!(error instanceof OldHostAway) && !(error instanceof OldSessionEnded)) throw error
     })
   return { stage: 'identity', operation: null, unansweredAt: null, fault }
 }
 
-/** Whether the directory has an operation that came after the one of the move. */
+/** Whether the directory has an operation that is newer than the operation of the move. */
 async function isSuperseded({ plc }: Context, { did, operation }: Move): Promise<boolean> {
   const [own, last] = [JSON.parse(operation!) as LogOperation, await plc.lastOperation(did)]
   return last !== null && !isSameOperation(last, own) && operationCid(last).toString() !== own.prev
@@ -305,15 +311,15 @@ async function isSuperseded({ plc }: Context, { did, operation }: Move): Promise
 
 async function activate(job: Job): Promise<Partial<MoveState>> {
   const { ctx, move } = job
-  // No operation was submitted: the holder has changed the identity, perhaps days ago.
+  // For a did:web no operation was submitted: the holder has changed the document, perhaps after days.
   const late = isPlcDid(move.did) ? {} : await catchUp(job)
   try {
     await activateAccount({ ctx }, move.did)
   } catch (error) {
     if (!(error instanceof Refusal) || error.status >= 500) throw error
-    // What a did:web publishes is up to its holder.
+    // Only its holder can correct the document of a did:web.
     if (!isPlcDid(move.did)) return { stage: 'identity', fault: `${error.message}.` }
-    // A did:plc has been changed, so what was read is older, unless it has been changed again.
+    // The did:plc has been changed, so the activation has read an old copy, unless the identity has been changed again.
     if (!(await isSuperseded(ctx, move))) throw new PlcDirectoryError(200, error.message, { cause: error })
     return agreeAgain(job, `Your identity has changed again: ${error.message}`)
   }
@@ -339,7 +345,7 @@ async function sayFarewell(job: Job): Promise<Partial<MoveState>> {
   return { stage: 'done', fault }
 }
 
-/** Throws `StepPostponed`, because the job has had its turn. */
+/** Ends the turn of the job by throwing `StepPostponed`, so that other moves get theirs. */
 export function yieldTurn(): never {
   throw new StepPostponed('continues', 0)
 }

@@ -1,4 +1,4 @@
-/** The durable step that performs a move: stage after stage, until it is the holder's turn or nothing is left. */
+/** The durable step that performs a move, stage after stage, until the move waits for the holder or is done. */
 import { HOUR_SECS, MINUTE_MILLIS, MINUTE_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -12,13 +12,13 @@ import { isDamaged, performers, yieldTurn } from './move-stages.ts'
 import { OldHostAway, OldSessionEnded } from './old-host.ts'
 import { oldHostOf } from './old-host-access.ts'
 
-/** Length of a turn, after which other moves get theirs. Much less than a try of a step may take. */
+/** Length of a turn, after which other moves get theirs. Much less than the time of one try of the step. */
 const TURN_MILLIS = 30_000
-/** Moves at the same time. Each holds one connection to another server. */
+/** Moves that run at the same time. Each holds one connection to another server. */
 const CONCURRENT_MOVES = 8
-/** Between looks whether the takedown of an account is lifted. */
+/** Wait between checks whether the takedown of an account has been lifted. */
 const TAKEN_DOWN_WAIT_MILLIS = 10 * MINUTE_MILLIS
-/** Between tries of what arrives damaged. */
+/** Wait between tries of content that arrives damaged. */
 const DAMAGED_WAIT_MILLIS = 5000
 /** The archive of a large repository takes minutes to arrive. */
 const MAX_TRY_MILLIS = 4 * MINUTE_MILLIS
@@ -39,18 +39,19 @@ export const moveStep: StepKind<Record<string, never>> = {
   },
 }
 
-/** Continue a move after the commit. */
+/** Add the step that continues a move after the commit. */
 export const addMoveStep = ({ steps }: Context, tx: Tx, did: Did): Promise<void> =>
   steps.add(tx, moveStep, { key: did, did, payload: {} })
 
-/** Whether it is the holder's turn. */
+/** Whether the move waits for the holder. */
 export const isWaiting = ({ stage, halted }: Move): boolean => halted !== null || !Object.hasOwn(performers, stage)
 
 /** Returns false if there is nothing to perform. */
 async function performNext(ctx: Context, did: Did, isOver: () => boolean): Promise<boolean> {
   const move = await findMove(ctx.db, did)
   if (move === null || isWaiting(move)) return false
-  // Its identity would name a server that shows nothing of it, while the old one would have served it on.
+  // Otherwise the identity would name a server that shows nothing of the account, although the old server would still
+  // serve it.
   if ((await accountStatus(ctx.db, did)) === 'takendown')
     throw new StepPostponed('the account is taken down', TAKEN_DOWN_WAIT_MILLIS)
   const perform = performers[move.stage as keyof typeof performers]
@@ -63,12 +64,13 @@ async function performNext(ctx: Context, did: Did, isOver: () => boolean): Promi
       await store(ctx, move, { ...move, halted: 'sign-in', fault: `${error.message}.` })
       return false
     }
-    // As it is now: the stage may have noted what it sent.
+    // Reads the row again, because the stage may have stored that it sent an operation.
     const now = (await findMove(ctx.db, did)) ?? move
     await store(ctx, move, { ...now, tries: now.tries + (isDamaged(error) ? 1 : 0), fault: wordsOf(error) })
     if (error instanceof OldHostAway && error.waitSecs !== null)
       throw new StepPostponed(error.message, Math.min(error.waitSecs, HOUR_SECS) * 1000)
-    // The stage counts these tries, of each blob. As failures of the step, they would make all later waits longer.
+    // The stage counts these tries itself, for each blob. If they counted as failures of the step, all later waits
+    // would be longer.
     if (isDamaged(error)) throw new StepPostponed((error as Error).message, DAMAGED_WAIT_MILLIS)
     throw error
   }
@@ -83,13 +85,16 @@ async function store(ctx: Context, move: Move, state: MoveState): Promise<void> 
   })
 }
 
-/** Once its identity names this server, the account must not be deleted for having come too slowly. */
+/**
+ * Cancel the deletion of the account: from now on its identity may name this server, and it must not be deleted for
+ * moving too slowly.
+ */
 export async function keepAccount(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)
   if (account !== null) await scheduleDeletion(ctx, tx, account, null)
 }
 
-/** What the holder is told while the server tries again by itself. */
+/** Words for the holder while the server tries again by itself. */
 function wordsOf(error: unknown): string {
   if (error instanceof OldHostAway) return `${error.message} This server tries again by itself.`
   if (error instanceof PlcDirectoryError)

@@ -30,8 +30,9 @@ export const deletePlansBefore = (writer: Writer, now: Millis): Promise<number> 
   writer.run(sql`DELETE FROM move_plan WHERE expires_at <= ${now}`)
 
 /**
- * `archive`: the holder uploads the repository. `identity`: the holder has the identity changed. `farewell`: the
- * account at the old server is deactivated. The server goes through all others by itself, in this order.
+ * The stages in order. In `archive` the holder uploads the repository; in `identity` the holder has the identity
+ * changed; in `farewell` the server deactivates the account at the old server. The server performs all stages but the
+ * first two of these by itself.
  */
 export const stages = [
   'archive',
@@ -77,7 +78,7 @@ export const findMove = (reader: Reader, did: Did): Promise<Move | null> =>
       tries, fault, halted, began_at AS "beganAt", changed_at AS "changedAt"
     FROM move_in WHERE did = ${did}`)
 
-/** Begin a move, or continue the one that there is with another sign-in at the same old server. */
+/** Begin a move, or continue an existing one with another sign-in at the same old server. */
 export const putMove = (
   tx: Tx,
   move: Pick<Move, 'did' | 'host' | 'stage' | 'sessionWrapped' | 'recoveryKey' | 'keyNotes' | 'operation'> & {
@@ -92,7 +93,7 @@ export const putMove = (
       session_wrapped = CASE WHEN move_in.host = excluded.host AND excluded.session_wrapped IS NOT NULL
         THEN excluded.session_wrapped ELSE move_in.session_wrapped END`)
 
-/** Store the state, unless the stage is another one by now. Returns 0 then. */
+/** Store the state, unless the stage has changed meanwhile. Returns 0 then. */
 export const updateMove = (
   writer: Writer,
   { did, stage }: Pick<Move, 'did' | 'stage'>,

@@ -1,9 +1,9 @@
-/** Deletes plans that expired, with the sessions in them, and what is left of moves that ended long ago. */
+/** Deletes expired plans, with the sessions in them, and rows of moves that ended long ago. */
 import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteMovesDoneBefore, deletePlansBefore } from './move-store.ts'
 
-/** How long the holder can look back at a move. */
+/** How long the row of a finished move is kept, so that the holder can look at it. */
 const KEPT_MILLIS = 30 * DAY_MILLIS
 
 export const moveSweep: Sweep = {

@@ -1,4 +1,4 @@
-/** What people are told about a move, on pages and by commands. */
+/** Words about a move, on pages and in commands. */
 import type { KeyOwner } from './key-changes.ts'
 import type { Need, MoveView } from './moving-in.ts'
 import type { Stage } from './move-store.ts'
@@ -23,7 +23,7 @@ export const planWords = {
   },
 } as const satisfies Record<string, Record<string, string>>
 
-/** Whose a rotation key is believed to be. */
+/** To whom a rotation key seems to belong. */
 export const ownerWords = {
   yours: 'Yours, as far as this server can tell',
   'this-server': 'Of this server',
@@ -32,7 +32,7 @@ export const ownerWords = {
   unknown: 'The old server does not say whose it is',
 } as const satisfies Record<KeyOwner, string>
 
-/** What has happened once a stage is over, in the order in which people see them. */
+/** What each stage brings, in the order in which people see the stages. */
 export const shownStages = {
   repository: 'Posts and other records',
   blobs: 'Pictures and videos',
@@ -46,7 +46,7 @@ const shownAs: Partial<Record<Stage, keyof typeof shownStages>> = { archive: 're
 
 export type ShownStage = keyof typeof shownStages
 
-/** Returns each stage that people see, and whether it is over, in progress or still to come. */
+/** Returns the stages that people see, and whether each is over, in progress or still to come. */
 export function progressOf({ stage }: Pick<MoveView, 'stage'>): {
   name: ShownStage
   state: 'over' | 'now' | 'ahead'

@@ -1,6 +1,6 @@
 /**
- * What this server knows of an account that moves away. The new server does the move: it signs in here like any client,
- * asks for a code that is mailed, and has the identity changed. What is left to do here comes after that.
+ * Moving an account away, from this server's view. The new server performs the move: it signs in here like any client,
+ * asks for a mailed code, and has the identity changed. This module handles what is left to do here after that.
  */
 import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -16,7 +16,7 @@ import { heldRotationKey, resolveDid } from '../identity/identity.ts'
 import { findMove } from './move-store.ts'
 import { hostOf } from './old-host.ts'
 
-/** Longest time until the account that is left behind is deleted. */
+/** Longest time after which an account that was left behind is deleted. */
 export const MAX_DELETE_AFTER_DAYS = 365
 
 export interface Leaving {
@@ -29,11 +29,14 @@ export interface Leaving {
   host: string | null
   isActive: boolean
   deleteAfter: Millis | null
-  /** Whether a rotation key is outside this server; null for a did:web, and if the directory does not say. */
+  /**
+   * Whether the identity names a rotation key that this server does not hold; null for a did:web, and if the directory
+   * does not say.
+   */
   hasOwnKey: boolean | null
 }
 
-/** Always reads the current identity. Throws `AccountNotFound`. */
+/** Returns how far an account has left. Always reads the current identity. Throws `AccountNotFound`. */
 export async function leavingOf(ctx: Context, did: Did): Promise<Leaving> {
   const account = await accountOf(ctx.db, did)
   if (account === null) throw accountNotFound()
@@ -60,7 +63,8 @@ async function hasOwnKey(ctx: Context, did: Did): Promise<boolean | null> {
 
 /**
  * Deactivate the account that has moved, and have it deleted after some days, or kept if `deleteAfterDays` is null.
- * Throws `Conflict` while the identity names this server, or the account is on its way here: it would be nowhere.
+ * Throws `Conflict` while the identity names this server, or while the account is moving here, because no server would
+ * then serve the account.
  */
 export async function leaveAccount(exchange: Exchange, did: Did, deleteAfterDays: number | null): Promise<void> {
   if (deleteAfterDays !== null && (deleteAfterDays < 1 || deleteAfterDays > MAX_DELETE_AFTER_DAYS))

@@ -1,6 +1,6 @@
 /**
- * What the holder of an account does about its move here: begin it, give the code or the operation that changes the
- * identity, sign in at the old server again, have a part tried again, cancel. Everything between is done by the step.
+ * The actions of the holder of an account that moves here: begin the move, give the code or the operation that changes
+ * the identity, sign in at the old server again, retry a part, cancel. The step does everything in between.
  */
 import { Type } from '@sinclair/typebox'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -64,9 +64,9 @@ export interface BeginRequest {
   inviteCode?: string
   /** The second factor of an account that returns, if it has one. */
   authFactorToken?: string
-  /** A did:key of the holder, which ranks above the key of this server. */
+  /** A did:key of the holder, which will rank above the key of this server. */
   recoveryKey?: string
-  /** The rotation keys of the identity that are to stay; those that are believed to be the holder's if omitted. */
+  /** The rotation keys of the identity that are to stay; if omitted, those that seem to be the holder's. */
   keepKeys?: readonly string[]
 }
 
@@ -80,9 +80,9 @@ export interface BegunMove<Entry> {
 
 /**
  * Create the account, which is deactivated until its identity names this server, and start to move it. The old server
- * vouches for the holder with a service token, as for any client that moves an account. A move that was begun starts
- * over, with the password and the recovery key given now: an intruder may have begun it. An account that was left
- * behind here returns instead: it keeps its handle, its address and its password, which has to be the one given.
+ * vouches for the holder with a service token, as for any client that moves an account. If a move was already begun, it
+ * starts over with the password and the recovery key given now, because an intruder may have begun it. If the account
+ * was left behind here, it returns: it keeps its handle, its address and its password, which the request has to give.
  *
  * Throws `InvalidRequest` for a plan that is unknown or has expired and for keys that cannot stay,
  * `AuthenticationRequired` for a wrong password of an account that returns, what `passFactor` throws about its second
@@ -142,16 +142,16 @@ export async function beginMove<Entry>(
   return { did, handle: left.handle, entry }
 }
 
-/** Stages in which nothing has changed for others: the old server has the account. */
+/** Stages in which the old server still hosts the account, so that nothing has changed for others. */
 const unchanged: readonly Stage[] = ['archive', 'repository', 'blobs', 'preferences', 'identity']
 
-/** Forget a move that was begun before, or has ended, unless the identity is being changed. */
+/** Delete an earlier move that was only begun or has ended, but not one that is changing the identity. */
 async function forgetUnchanged(tx: Tx, did: Did): Promise<void> {
   const before = await findMove(tx, did)
   if (before !== null && (before.stage === 'done' || unchanged.includes(before.stage))) await deleteMove(tx, did)
 }
 
-/** Whether the account has been here, was left behind, and can come back. */
+/** Whether the account was active here before, was left behind, and can come back. */
 const isReturning = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean =>
   deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
 
@@ -162,8 +162,9 @@ export interface KeyRequest extends Omit<BeginRequest, 'plan' | 'recoveryKey'>, 
 }
 
 /**
- * Create the account for an archive that is uploaded next. Signing the operation proves control of the identity; it is
- * submitted once the repository is here. Throws what `acceptOffer` and `createAccount` throw.
+ * Create the account, into which the holder uploads an archive next. Signing the operation proves control of the
+ * identity; the operation is submitted once the repository is here. Throws what `acceptOffer` and `createAccount`
+ * throw.
  */
 export async function beginMoveWithKey<Entry>(
   exchange: Exchange,
@@ -191,7 +192,10 @@ export async function beginMoveWithKey<Entry>(
 
 const permitShape = Type.Object({ token: Type.String({ maxLength: 8192 }) })
 
-/** Throws `AuthenticationRequired` unless the key of the identity signs for the holder. */
+/**
+ * Throws `AuthenticationRequired` unless the old server vouches for the holder, with a service token signed by the key
+ * of the identity.
+ */
 async function requireVouched(ctx: Context, planned: PlannedMove): Promise<void> {
   const host = plannedHost(ctx, planned)
   const params = { aud: ctx.config.serverDid, lxm: CREATE_ACCOUNT }
@@ -200,13 +204,13 @@ async function requireVouched(ctx: Context, planned: PlannedMove): Promise<void>
   if (iss !== planned.did) throw authenticationRequired('The old server vouched for another account')
 }
 
-/** What a move waits for. */
+/** What a move waits for the holder to give. */
 export type Need = 'archive' | 'signature' | 'document' | 'sign-in' | 'decision'
 
 export interface MoveView {
   did: Did
   handle: Handle | null
-  /** Host name of the old server; null if it is gone. */
+  /** Host name of the old server; null if the move has none. */
   host: string | null
   stage: Stage
   /** What the holder has to do; null if the server continues by itself, or has finished. */
@@ -215,13 +219,19 @@ export interface MoveView {
   fault: string | null
   records: number
   blobs: { expected: number; stored: number; lost: number }
-  /** Whether the old server signs with a code that it mails. Without it, a key of the holder has to sign. */
+  /**
+   * Whether the old server signs the operation in exchange for a code that it mails. Otherwise a key of the holder has
+   * to sign.
+   */
   mailsCode: boolean
-  /** What becomes of the rotation keys, if the move waits for the signature of the operation that changes them. */
+  /** Which rotation keys stay and go, if the move waits for the signature of the operation that changes them. */
   keys: KeyChanges | null
   /** That operation; null if too many keys would stay. */
   operation: UnsignedOperation | null
-  /** Stands for all that the operation says. It is given with the code, so that what is signed is what was shown. */
+  /**
+   * Identifies the content of the operation. The holder sends it with the code, so that the operation that is signed is
+   * the one that was shown.
+   */
   agreement: string | null
   /** What a did:web has to publish, if that is what the move waits for. */
   document: { signingKey: string; serviceEndpoint: string } | null
@@ -234,7 +244,10 @@ const needsOf = ({ did, stage, halted }: Move): Need | null => {
   return null
 }
 
-/** Returns null if the account does not move here. Throws `PlcDirectoryError` if there is an operation to sign. */
+/**
+ * Returns the move of an account; null if the account is not moving here. Throws `PlcDirectoryError` if there is an
+ * operation to sign.
+ */
 export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
   const move = await findMove(ctx.db, did)
   const account = await accountOf(ctx.db, did)
@@ -261,7 +274,7 @@ export async function moveOf(ctx: Context, did: Did): Promise<MoveView | null> {
   }
 }
 
-/** Whether the account is on its way here. */
+/** Whether the account is moving here. */
 export async function isMoving(reader: Reader, did: Did): Promise<boolean> {
   const move = await findMove(reader, did)
   return move !== null && move.stage !== 'done'
@@ -287,8 +300,8 @@ async function requireMove(ctx: Context, did: Did, ...needs: Need[]): Promise<Mo
 }
 
 /**
- * Store what the holder has decided, the session at the old server among it if it is given, and continue. Throws
- * `Conflict` if the move has continued meanwhile.
+ * Store what the holder has decided, including the session at the old server if one is given, and continue the move.
+ * Throws `Conflict` if the move has continued meanwhile.
  */
 async function resume(
   { ctx, revalidate }: Exchange,
@@ -308,9 +321,9 @@ async function resume(
 const signedShape = Type.Object({ operation: Type.Unknown() })
 
 /**
- * Have the old server sign the operation that `agreement` stands for, with the code that it has mailed. Throws
- * `Conflict` if the operation would say something else than what was shown, `InvalidToken` or `ExpiredToken` for the
- * code, and `InvalidRequest` if the old server signs something else.
+ * Have the old server sign the operation that `agreement` identifies, with the code that it has mailed. Throws
+ * `Conflict` if the operation would differ from what was shown, `InvalidToken` or `ExpiredToken` for the code, and
+ * `InvalidRequest` if the old server signs something else.
  */
 export async function giveCode(
   exchange: Exchange,
@@ -321,11 +334,12 @@ export async function giveCode(
   const move = await requireMove(ctx, did, 'signature')
   const host = oldHostOf(ctx, move)
   if (host?.hasSession !== true) throw notNow()
-  // It says all that the operation will: an old server may merge what is given with what there is.
+  // Send every member of the operation, because an old server may merge omitted ones from the current state.
   const shown = await shownChange(ctx, move, agreement)
   const { rotationKeys, alsoKnownAs, verificationMethods, services } = shown.operation!
   const input = { token: code, rotationKeys, alsoKnownAs, verificationMethods, services }
-  // The try is counted first: a code is good once, and would be used up if what it buys could not be stored.
+  // Count the try first, which proves that the database can be written to: a code works once, and would be wasted if
+  // the signed operation could not be stored.
   if ((await updateMove(ctx.db, move, { ...move, tries: move.tries + 1 }, ctx.clock.now())) === 0) throw notNow()
   const { operation } = await atOldHost(host, () =>
     host.procedure('com.atproto.identity.signPlcOperation', input, signedShape),
@@ -336,7 +350,7 @@ export async function giveCode(
   await submitAgreed(exchange, move, agreed)
 }
 
-/** Returns the change as it is now. Throws `Conflict` if that is not what was shown. */
+/** Returns the change as of now. Throws `Conflict` if it is not the one that was shown. */
 async function shownChange(ctx: Context, move: Move, agreement: string): Promise<IdentityChange> {
   const change = await changeOf(ctx, move.did, wishOf(move))
   requireFewKeys(change.keys)
@@ -348,8 +362,8 @@ const submitAgreed = (exchange: Exchange, move: Move, operation: Operation): Pro
   resume(exchange, move, { stage: 'submission', operation: JSON.stringify(operation) })
 
 /**
- * Note that the old server has a key, which it has not named as its own. Throws `InvalidRequest`, unless it is a key of
- * this server too.
+ * Note that the old server holds a key that it has not named as its own and that would stay. Throws `InvalidRequest`,
+ * so that the holder reviews the keys again, unless it is a key of this server too.
  */
 async function dropKey({ ctx }: Exchange, move: Move, key: string): Promise<void> {
   if ((await serverRotationKeys(ctx)).includes(key)) return
@@ -363,7 +377,7 @@ async function dropKey({ ctx }: Exchange, move: Move, key: string): Promise<void
 }
 
 /**
- * Have these rotation keys of the identity stay, and the others go, apart from those of this server. Throws
+ * Choose the rotation keys of the identity that stay. All others go, except those of this server. Throws
  * `InvalidRequest` for keys that cannot stay.
  */
 export async function chooseKeys({ ctx, revalidate }: Exchange, did: Did, keys: readonly string[]): Promise<void> {
@@ -379,7 +393,7 @@ export async function chooseKeys({ ctx, revalidate }: Exchange, did: Did, keys: 
   })
 }
 
-/** Take the operation that was shown, signed by a rotation key of the holder. Throws as `requireAgreed` does. */
+/** Accept the operation that was shown, signed by a rotation key of the holder. Throws as `requireAgreed` does. */
 export async function giveOperation(exchange: Exchange, did: Did, operation: unknown): Promise<void> {
   const { ctx } = exchange
   const move = await requireMove(ctx, did, 'signature')
@@ -412,7 +426,7 @@ export async function signInAgain(
   })
 }
 
-/** Try again what failed: the repository, blobs that were given up, or whether a did:web names this server. */
+/** Retry what failed: the repository, blobs that were given up, or the check that a did:web names this server. */
 export async function tryAgain(exchange: Exchange, did: Did): Promise<void> {
   const move = await requireMove(exchange.ctx, did, 'decision', 'document', 'signature')
   if (move.halted === 'decision') return resume(exchange, move, {})
@@ -423,8 +437,8 @@ export async function tryAgain(exchange: Exchange, did: Did): Promise<void> {
 }
 
 /**
- * Continue without the old server, because it is gone or does not let the account leave: what it has not given is lost,
- * unless the holder has an archive, and a key of the holder has to change the identity.
+ * Continue without the old server, because it no longer exists or does not let the account leave. Everything that it
+ * has not handed over is lost, unless the holder has an archive, and a key of the holder has to change the identity.
  */
 export async function goWithoutOldServer(exchange: Exchange, did: Did): Promise<void> {
   const { ctx } = exchange
@@ -442,12 +456,13 @@ const stageWithout: Partial<Record<Stage, Stage>> = {
   archive: 'blobs',
   blobs: 'blobs',
   preferences: 'preferences',
-  // The old server no longer says which keys are its own.
+  // The stage before `identity`, which proposes the change again: without the old server, its claims about which keys
+  // are its own no longer count.
   identity: 'preferences',
 }
 
 /**
- * Take the repository from a CAR file, or everything from the archive that another server of this kind has exported.
+ * Import the repository from a CAR file, or everything from an archive that another Holdfast server has exported.
  * Throws as `importRepo` and `importArchive` do.
  */
 export async function giveArchive(
@@ -467,9 +482,9 @@ export async function giveArchive(
 }
 
 /**
- * Give the move up: the account here is deleted, or stays deactivated if it was here before, and the one at the old
- * server stays as it was. Throws `Conflict` once the identity is being changed, or names this server already, because
- * then the account would be nowhere.
+ * Cancel the move: the account here is deleted, or stays deactivated if it was here before, and the account at the old
+ * server stays as it was. Throws `Conflict` once the identity is being changed or already names this server, because
+ * then no server would host the account.
  */
 export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
   const { ctx, revalidate } = exchange
@@ -480,10 +495,10 @@ export async function cancelMove(exchange: Exchange, did: Did): Promise<void> {
     await revalidate(tx)
     const account = await accountOf(tx, did)
     if (account === null || account.deactivatedAt === null) throw notNow()
-    // It may have come a stage further.
+    // The step may have advanced the move meanwhile.
     const present = await findMove(tx, did)
     if (present === null || !unchanged.includes(present.stage)) throw notNow()
-    // A code that is given at the same time finds another stage.
+    // Change the stage, so that a concurrent `giveCode` fails because the stage is no longer the one that it read.
     const state: MoveState = { ...present, stage: 'archive', operation: null }
     if ((await updateMove(tx, present, state, ctx.clock.now())) === 0) throw notNow()
     if (!isReturning(account)) return false

@@ -1,7 +1,7 @@
 /**
- * The identity of an account whose old server is gone. A key that may change the identity signs the operation that
- * names this server, before there is an account: who can do that controls the identity, so it stands for the vouching
- * of the old server.
+ * Moves the identity of an account whose old server no longer exists. A rotation key signs the operation that names
+ * this server, before the account is created here. Anyone who can sign it controls the identity, so the signature takes
+ * the place of the old server's service token.
  */
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -28,7 +28,7 @@ export interface OfferRequest {
   identifier: string
   /** The handle here. */
   handle: string
-  /** A did:key of the holder, which ranks above the key of this server. */
+  /** A did:key of the holder, which will rank above the key of this server. */
   recoveryKey: string
   /** Further rotation keys of the identity that are to stay. */
   keepKeys?: readonly string[]
@@ -37,14 +37,14 @@ export interface OfferRequest {
 export interface Offer extends IdentityChange {
   did: Did
   origin: string
-  /** As notes of the move. */
+  /** The key notes to store with the move. */
   notes: KeyNotes
 }
 
 /**
- * Returns the operation that the holder is to sign, what becomes of the keys, and what stands for both. It names a
- * signing key that is reserved for the identity. Throws `InvalidRequest` for an identity that is no did:plc, is here,
- * or has ended, and for keys that cannot stay, and what `resolveDid` throws.
+ * Returns the operation that the holder is to sign, which keys stay and go, and the agreement that identifies the
+ * operation. The operation names a signing key that is reserved for the identity. Throws `InvalidRequest` for an
+ * identity that is no did:plc, is here, or has ended, and for keys that cannot stay, and what `resolveDid` throws.
  */
 export async function offerIdentity(
   ctx: Context,
@@ -54,7 +54,10 @@ export async function offerIdentity(
   return { did, keys, operation, agreement }
 }
 
-/** Returns what was offered, and the operation if it says that. Throws as `offerIdentity` and `requireAgreed` do. */
+/**
+ * Returns the offer with the signed operation, if it is the offered one. Throws as `offerIdentity` and `requireAgreed`
+ * do.
+ */
 export async function acceptOffer(
   ctx: Context,
   request: OfferRequest,
@@ -83,7 +86,7 @@ async function offered(
   const notes = { ...noNotes, kept: keepKeys }
   const question = { state, ours: await serverRotationKeys(ctx), recoveryKey, notes }
   requireKeepable(question)
-  // The account is here if the answer to its creation was lost.
+  // The account already exists if the answer to an earlier request to create it was lost.
   const own = await signingKeyOf(ctx, ctx.db, did)
   const signingKey =
     own === null

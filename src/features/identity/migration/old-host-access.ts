@@ -10,7 +10,7 @@ export const sealSession = (vault: Vault, { accessJwt, refreshJwt }: OldSession)
 const openedSession = (vault: Vault, wrapped: string): OldSession =>
   JSON.parse(Buffer.from(vault.unwrap(wrapped)).toString()) as OldSession
 
-/** Returns the old server as a plan knows it, which lives too short for its tokens to expire. */
+/** Returns the old server of a plan. A plan lives so short that its tokens need not be renewed. */
 export const plannedHost = (ctx: Context, { host, sessionWrapped }: PlannedMove): OldHost =>
   new OldHost(ctx, host, openedSession(ctx.vault, sessionWrapped))
 

@@ -1,7 +1,7 @@
 /**
- * A client of the server that an account comes from. A stranger named it, so nothing that it sends is trusted: requests
- * use the outbound client for strangers, every answer is bounded in bytes and time, and what it says is shortened
- * before it is shown.
+ * A client of the server that an account comes from. A stranger named this server, so nothing that it sends is trusted:
+ * requests use the outbound client for untrusted hosts, every answer is bounded in bytes and time, and its messages are
+ * shortened before they are shown.
  */
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -19,7 +19,7 @@ const JSON_TIMEOUT_MILLIS = 20_000
 const MAX_JSON_BYTES = 2 * 1024 * 1024
 const MAX_REFUSAL_BYTES = 16 * 1024
 const MAX_SAID_CHARS = 300
-/** Nesting levels of a JSON answer, of which preferences are the deepest. */
+/** Most nesting levels of a JSON answer. Preferences nest deepest. */
 const MAX_DEPTH = 64
 /** Longest token of a session that is accepted. */
 const MAX_TOKEN_CHARS = 8192
@@ -45,7 +45,7 @@ const loginShape = Type.Object({
 /** What `createSession` answers. */
 export type OldLogin = Static<typeof loginShape>
 
-/** The old server understood a request and refused it. The message is the server's own, in one line. */
+/** Thrown if the old server understood a request and refused it. The message is the old server's own, in one line. */
 export class OldHostRefusal extends Error {
   constructor(
     readonly status: number,
@@ -56,11 +56,11 @@ export class OldHostRefusal extends Error {
   }
 }
 
-/** The old server cannot be used at the moment. The message is a sentence for the holder of the account. */
+/** Thrown if the old server cannot be used at the moment. The message is a sentence for the holder of the account. */
 export class OldHostAway extends Error {
   constructor(
     message: string,
-    /** How long it asks to wait; null if it does not say. */
+    /** How long the old server asks to wait; null if it does not say. */
     readonly waitSecs: number | null = null,
     options?: ErrorOptions,
   ) {
@@ -68,7 +68,7 @@ export class OldHostAway extends Error {
   }
 }
 
-/** The session at the old server has ended. */
+/** Thrown if the session at the old server has ended. */
 export class OldSessionEnded extends Error {}
 
 type Params = Readonly<Record<string, string>>
@@ -87,7 +87,7 @@ interface Ask {
 export class OldHost {
   constructor(
     readonly ctx: Pick<Context, 'outbound'>,
-    /** Of the DID document. */
+    /** Origin of the server, from the DID document. */
     readonly origin: string,
     private session: OldSession | null,
     /** Called with the tokens that replace those of the session. */
@@ -118,7 +118,7 @@ export class OldHost {
     return login
   }
 
-  /** Download a body of at most `maxBytes`. It fails with an `OutboundError`. */
+  /** Download a body of at most `maxBytes`. Reading the body fails with an `OutboundError`. */
   download(
     nsid: string,
     params: Params,
@@ -127,7 +127,7 @@ export class OldHost {
     return this.#authorized({ method: 'GET', nsid, params, ...bounds })
   }
 
-  /** End the session. The object cannot be used for it afterwards. */
+  /** End the session. Afterwards the object has no session. */
   async endSession(): Promise<void> {
     if (this.session === null) return
     const { refreshJwt } = this.session
@@ -222,7 +222,7 @@ async function refusalIn(response: Response, origin: string): Promise<Error> {
   )
 }
 
-/** A refusal may have as many bytes as what was asked for: no more of them are read than it takes to tell why. */
+/** A refusal may have as many bytes as the requested content, so only the beginning, which says why, is read. */
 async function beginningOf({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -241,7 +241,7 @@ function waitOf({ status, headers }: Response): number | null {
   return secs === null ? null : Math.min(Math.max(secs, 1), MAX_WAIT_SECS)
 }
 
-/** What the failure of a request, or of reading its body, says about the old server. */
+/** Converts the failure of a request, or of reading its body, to an error about the old server. */
 export function awayOf(error: unknown, origin: string): unknown {
   if (error instanceof LookupsFull) return new OldHostAway('This server is busy.', null, { cause: error })
   if (!(error instanceof OutboundError)) return error

@@ -1,4 +1,4 @@
-/** Counts password attempts by identifier, also if rate limits are disabled. */
+/** Counts password attempts by identifier, even if rate limits are disabled. */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Clock } from '../../../platform/running/clock.ts'
 import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
@@ -7,7 +7,7 @@ export const MAX_FAILURES = 5
 /** Maximum number of identifiers with a count; the oldest are forgotten first. */
 const MAX_IDENTIFIERS = 100_000
 
-/** The attempts with one identifier. */
+/** The attempts to sign in with one identifier. */
 export interface Attempts {
   readonly nameHash: string
   failures: Failure[]
@@ -18,7 +18,7 @@ export interface Attempts {
 interface Failure {
   /** On the monotonic clock, in milliseconds. */
   at: number
-  /** Of the caller; empty if unknown. */
+  /** Network of the caller; empty if unknown. */
   network: string
 }
 
@@ -29,11 +29,11 @@ export interface Blocked {
 }
 
 /**
- * Only as many attempts run at a time as may still fail, so concurrent guesses gain nothing, and concurrent correct
- * passwords wait instead of being refused.
+ * Lets only as many attempts run at a time as may still fail. So concurrent guesses gain nothing, and concurrent
+ * correct passwords wait instead of being refused.
  *
- * Identifiers are forgotten once their failures no longer count. They are kept as hashes: strangers choose them, and
- * the runtime keeps the whole text that a part was cut out of.
+ * Identifiers are forgotten once their failures no longer count. They are stored as hashes, because strangers choose
+ * them, and because the runtime would keep the whole text from which an identifier was cut.
  */
 export class LoginAttempts {
   readonly #attempts = new BoundedCache<Attempts>(MAX_IDENTIFIERS)

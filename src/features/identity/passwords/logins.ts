@@ -1,4 +1,4 @@
-/** Password attempts: sessions and OAuth consent share this one way in, and its count of failures. */
+/** Password attempts: sessions and OAuth consent both use this module, and so share its count of failures. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
@@ -14,15 +14,18 @@ import { hashPassword, isForeignHash, verifyPassword } from './password-hashing.
 import { enterShared, type SharedAttempt } from './shared-attempts.ts'
 import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
 
-/** The length of the longest DID. No account has a longer identifier, so the rest is not counted. */
+/**
+ * The length of the longest DID. No account has a longer identifier, so identifiers are cut here before they are
+ * counted.
+ */
 const MAX_IDENTIFIER_CHARS = 2048
 
 const loginAttempts = perContext(({ clock }) => new LoginAttempts(clock))
 
 interface Attempting {
   /**
-   * Whether a browser session of the account asks, by DID. Its failures are counted apart: otherwise a stranger
-   * who knows the DID could keep the holder from everything that needs the password.
+   * Whether a browser session of the account asks, by DID. Its failures are counted separately: otherwise a stranger
+   * who knows the DID could keep the signed-in holder from everything that requires the password.
    */
   isSignedIn?: boolean
 }
@@ -45,7 +48,7 @@ export async function attemptLogin<T>(
 ): Promise<LoginOutcome<T>> {
   const { ctx } = exchange
   const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
-  // In capitals, so no identifier that a stranger enters has this count.
+  // In capitals, so that no identifier that a stranger enters, which is in lower case, shares this count.
   const counted = isSignedIn ? `SIGNED IN ${name}` : name
   let account: Account | null = null
   const tried = await attemptCounted(exchange, counted, async () => {
@@ -64,10 +67,11 @@ export async function attemptLogin<T>(
 }
 
 /**
- * Lets the holder in whom failures from other networks keep out: the right password opens the account from each network
- * from which it was opened before. Each network has a count of its own here, so only guesses from a known network gain
- * anything. A wrong password is refused in the same way, and after the same work, as any attempt from an unknown
- * network: otherwise people could learn whether an account is used in their own network. Returns null if refused.
+ * Lets in a holder whom failures from other networks lock out: from each network in which the account was used before,
+ * the right password still opens it. Each network has its own count here, so only guesses from a known network have a
+ * chance. A wrong password from a known network is refused in the same way, and after the same work, as any attempt
+ * from an unknown network: otherwise people could learn whether an account is used in their own network. Returns null
+ * if refused.
  */
 async function attemptWhileBlocked<T>(exchange: Exchange, name: string, attempt: Attempt<T>): Promise<T | null> {
   const { db } = exchange.ctx
@@ -83,7 +87,7 @@ async function attemptWhileBlocked<T>(exchange: Exchange, name: string, attempt:
 /** Empty if unknown. */
 const callerNetwork = ({ ip }: Exchange): string => networkOf(ip) ?? ''
 
-/** Let one more attempt with a name run, unless too many have failed, on whichever node. */
+/** Run one more attempt with a name, unless too many have failed on any node. */
 async function attemptCounted<T>(
   exchange: Exchange,
   name: string,
@@ -122,9 +126,9 @@ export function noteFailedSignIn({ ctx, ip, client }: Exchange, reason: string, 
 }
 
 /**
- * Returns null unless this is the account's own password. The work is the same without an account or a password. Call
- * what it returns in the transaction that acts on the password: hashing takes time, and an old password must not sign
- * in once it has been replaced. It throws `wrong` then.
+ * Returns null unless this is the account's own password. The work is the same without an account or a password.
+ * Otherwise returns a function to call in the transaction that acts on the password, which throws `wrong` if the
+ * password was replaced meanwhile: hashing takes time, and a replaced password must not sign in.
  */
 export async function provePassword(
   ctx: Context,
@@ -141,7 +145,10 @@ export async function provePassword(
   }
 }
 
-/** Replace a hash that another server made, unless the password was changed meanwhile. Returns the new hash. */
+/**
+ * Replace a hash that another server made with one of our own, unless the password was changed meanwhile. Returns the
+ * new hash.
+ */
 async function renewHash(ctx: Context, did: Did, password: string, before: string): Promise<string> {
   const hash = await hashPassword(ctx, password)
   await ctx.db.transaction((tx) => replacePasswordHash(tx, did, before, hash))

@@ -1,9 +1,9 @@
 /**
  * Passwords: argon2id, with a bound on concurrent computations, because each takes 19 MiB and tens of milliseconds.
  *
- * Accounts from a reference server bring hashes of scrypt, which the next sign-in replaces. An attempt on an account
- * that does not exist, or has no password, costs as much as a wrong password. While hashes of both kinds are stored,
- * each failed attempt computes both.
+ * Accounts from a reference server bring scrypt hashes, which the next sign-in replaces. An attempt on an account that
+ * does not exist, or has no password, costs as much as a wrong password. While hashes of both kinds are stored, each
+ * failed attempt computes both.
  */
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
@@ -25,7 +25,7 @@ const MAX_PASSWORD_CHARS = 256
 /** Longer input is never a valid password and is rejected without hashing. */
 export const MAX_TRIED_PASSWORD_CHARS = 512
 
-/** Compared if the account has no password. */
+/** The hash to compare with if the account has no password. */
 const nobodysHash = perContext(({ passwordCost }) => unmatchedArgon2(passwordCost))
 
 const hashing = perContext(() => new Places({ size: MAX_CONCURRENT, maxWaiting: MAX_WAITING }))
@@ -58,7 +58,10 @@ export const hashPassword = (ctx: Context, password: string): Promise<string> =>
 const NOBODYS_SCRYPT =
   '$scrypt$ln=14,r=8,p=1$ESIY5SbNRjpH+nySQKp5og$Dvv/XFgsk2RUrVUN2tGCWZ2OnPFXtXvHBI5SKKAGGvRWFUGsrdyAB8RgvxUtGVVUnUpWRG3RUkTCXUsrkGjl2g'
 
-/** Whether a hash of another server may be stored. Only a move brings some, for which the server has to be stopped. */
+/**
+ * Whether a hash of another server may be stored. Only the move of a whole server brings such hashes, and the server is
+ * stopped for that.
+ */
 const mayHaveForeign = perContext(() => ({ known: true }))
 
 /** Returns whether a hash of another server is stored, for an account or an app password. */
@@ -69,8 +72,8 @@ export async function expectsForeignHashes(ctx: Context): Promise<boolean> {
 }
 
 /**
- * A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are
- * waiting.
+ * Check a password. A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many
+ * attempts are waiting.
  */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
   const isForeign = hash !== null && isScryptHash(hash)
@@ -84,19 +87,19 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
   return matches && hash !== null
 }
 
-/** Whether a hash has another form than the one that this server gives to new passwords. */
+/** Whether another server made the hash: it has another form than the hashes that this server makes. */
 export const isForeignHash = (hash: string | null): hash is string => hash !== null && isScryptHash(hash)
 
 /**
  * Hash a generated password with a salt that depends on the account only, so that one computation finds its row among
- * all of the account's. For random passwords only; passwords that people choose get their own random salt.
+ * all app passwords of the account. For random passwords only; passwords that people choose get their own random salt.
  */
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
   return withPermit(ctx, () => hashArgon2(password, ctx.passwordCost, salt))
 }
 
-/** The same, in the form in which the reference hashes app passwords. */
+/** Hash a generated password in the form in which the reference server hashes app passwords. */
 export function hashGeneratedElsewhere(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256')
     .update(did)

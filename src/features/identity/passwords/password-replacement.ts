@@ -1,4 +1,4 @@
-/** Sets the passwords of accounts, and ends everything that the previous one gave access to. */
+/** Sets the passwords of accounts, and ends the access that the previous password gave. */
 import type { AccessEnd } from '../../../http/feature.ts'
 import { endAccess } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -11,7 +11,10 @@ export async function givePassword(tx: Tx, did: Did, hash: string | null): Promi
   await updatePasswordHash(tx, did, hash)
 }
 
-/** Replace the password of an account. Ends the access that the old one gave, as far as the reason calls for it. */
+/**
+ * Replace the password of an account, and end the access that the old password gave, to the extent that the reason
+ * requires.
+ */
 export async function replacePassword(
   ctx: Context,
   tx: Tx,

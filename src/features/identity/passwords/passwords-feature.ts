@@ -1,4 +1,4 @@
-/** The attempts to sign in that the nodes of a cluster count together. */
+/** The table of sign-in attempts, which the nodes of a cluster share. */
 import type { Feature } from '../../../http/feature.ts'
 import { deleteOldAttempts } from './sign-in-attempt-store.ts'
 

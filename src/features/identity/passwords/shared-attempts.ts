@@ -1,6 +1,6 @@
 /**
- * Attempts to sign in at all nodes of a cluster, counted as one node counts its own (`logins.ts`): as many run at a
- * time as may still fail, so that guesses at several nodes are no more than at one.
+ * Counts the sign-in attempts at all nodes of a cluster together, as one node counts its own (`logins.ts`): only as
+ * many run at a time as may still fail, so that an attacker gets no more guesses at several nodes than at one.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { lockOn } from '../../../platform/database/database.ts'
 import type { Blocked } from './login-attempts.ts'
 import { clearFailures, countAttempts, deleteAttempt, insertAttempt, markFailed } from './sign-in-attempt-store.ts'
 
-/** Until this node looks again whether an attempt of another has ended. */
+/** Wait until this node checks again whether an attempt at another node has ended. */
 const LOOK_MILLIS = 100
 
 export interface SharedAttempt {

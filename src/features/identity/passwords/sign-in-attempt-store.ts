@@ -3,7 +3,7 @@ import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { sql, type Database, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 
-/** How long an attempt counts, from its beginning while it is under way, and from its end once it has failed. */
+/** How long an attempt counts: from its beginning while it is running, and from its end once it has failed. */
 export const WINDOW_MILLIS = MINUTE_MILLIS
 
 /** A time further ahead was written by a node whose clock is wrong. */
@@ -12,18 +12,18 @@ const counts = (now: Millis) => sql`until > ${now} AND until <= ${now + 2 * WIND
 interface Attempt {
   id: string
   nameHash: string
-  /** Of the caller; empty if unknown. */
+  /** Network of the caller; empty if unknown. */
   network: string
 }
 
 interface Counts {
   running: number
   failed: number
-  /** How many of those that failed came from the network of the caller. */
+  /** How many of the failed attempts came from the network of the caller. */
   failedHere: number
 }
 
-/** Counts the attempts with a name that are under way, and those that have failed. */
+/** Counts the running and the failed attempts with a name. */
 export async function countAttempts(
   tx: Tx,
   { nameHash, network }: Pick<Attempt, 'nameHash' | 'network'>,

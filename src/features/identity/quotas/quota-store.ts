@@ -9,7 +9,7 @@ export interface SetQuota {
   blobBytes: number | null
 }
 
-/** For queries of `account`: the quota that was set for it, or else for all accounts. */
+/** Column expressions for queries of `account`: the quota that was set for the account, or else for all accounts. */
 export const maxRecordsColumn = sql`COALESCE(account.max_records, (SELECT max_records FROM default_quota))`
 export const maxBlobBytesColumn = sql`COALESCE(account.max_blob_bytes, (SELECT max_blob_bytes FROM default_quota))`
 
@@ -58,7 +58,7 @@ const warnedColumns: Record<Stored, Sql> = {
   blobs: sql`blobs_warned_percent`,
 }
 
-/** Note that the account holder is warned of a share of the quota. Returns 0 if that was done before. */
+/** Note that the account holder is warned of a share of the quota. Returns 0 if the holder was warned of it before. */
 export const raiseWarning = (tx: Tx, did: Did, what: Stored, percent: number): Promise<number> =>
   tx.run(sql`
     UPDATE account SET ${warnedColumns[what]} = ${percent}

@@ -1,4 +1,4 @@
-/** Warns people before a quota refuses what they write: once for each share, until another quota is set. */
+/** Warns people before a quota refuses their writes: once for each share of the quota, until another quota is set. */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -6,7 +6,7 @@ import { accountOf } from '../accounts/accounts.ts'
 import { addMail, quotaMail, type Stored } from '../mails/mails.ts'
 import { raiseWarning } from './quota-store.ts'
 
-/** Shares that are warned of, in percent. */
+/** Shares of a quota at which the holder is warned, in percent. */
 const shares = [95, 80]
 
 /** How much of a quota (0: none) is used, before and after something is added. */
@@ -19,7 +19,7 @@ export interface Usage {
 /** The highest share that is reached; 0 if none is. */
 const shareOf = (count: number, quota: number): number => shares.find((share) => count * 100 >= quota * share) ?? 0
 
-/** Whether what is added reaches a share that is warned of. */
+/** Whether an addition reaches a share at which the holder is warned. */
 export const reachesShare = ({ before, after, quota }: Usage): boolean =>
   quota > 0 && shareOf(after, quota) > shareOf(before, quota)
 

@@ -1,8 +1,8 @@
 /**
  * The door of quotas: how many records, and how many bytes of blobs, an account may store.
  *
- * An operator may give an account quotas of its own, and replace those that the configuration gives to all others. They
- * are read with rows that a write reads anyway, so a change applies to the next write on every node.
+ * An operator may give an account quotas of its own, and replace the configured quotas of all other accounts. A write
+ * reads its quotas with rows that it reads anyway, so a change applies to the next write on every node.
  */
 import { Refusal } from '../../../http/errors.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -29,7 +29,7 @@ export interface Quota {
   blobBytes: number
 }
 
-/** Completes quotas that operators have set by those of the configuration. */
+/** Completes the quotas that operators have set with those of the configuration. */
 export const effectiveQuota = ({ repos, blobs }: Config, { records, blobBytes }: SetQuota): Quota => ({
   records: records ?? repos.maxRecordsPerAccount,
   blobBytes: blobBytes ?? blobs.maxStoragePerAccount,

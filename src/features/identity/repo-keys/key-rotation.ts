@@ -38,7 +38,7 @@ import { findStagedKey, putStagedKey, updateOperation } from './staged-key-store
 /** Longest wait for the directory: most wallets give up after a minute. */
 const MAX_SETTLING_MILLIS = 30_000
 
-/** One completion at a time for each account: a repeated request finds the outcome of the previous one. */
+/** One completion at a time for each account, so that a repeated request finds the outcome of the previous one. */
 const completions = perContext((ctx) => new KeyedLock(ctx, 'key rotation'))
 
 /** The key with which an account signs now, as a did:key; null if there is no such account. */
@@ -48,11 +48,11 @@ async function currentKey(ctx: Context, did: Did): Promise<string | null> {
 }
 
 /**
- * Stage a new key for an account, replacing an earlier staged one. It is on the curve of the present key, so
- * that services which have that one cached fetch the new one. Returns it as a did:key.
+ * Stage a new key for an account, replacing an earlier staged one. It is on the curve of the present key, so that
+ * services that have cached the present key fetch the new one. Returns it as a did:key.
  *
  * Throws `InvalidRequest` unless the DID is a did:plc, `NotFound` if the account has no key, `AccountTakedown`, and
- * `ServiceUnavailable` while it is not known whether the directory names the key that was staged before.
+ * `ServiceUnavailable` while it is unknown whether the directory names the previously staged key.
  */
 export async function stageKey(by: Exchange, did: Did): Promise<string> {
   const { ctx } = by
@@ -85,7 +85,7 @@ export function completeRotation(by: Exchange, did: Did, given: unknown): Promis
   return completions(by.ctx).run(did, () => complete(by, did, operation))
 }
 
-/** The second look finds what became of the rotation if the step of an earlier request finished it during the first. */
+/** A second look finds the outcome if the step of an earlier request finished the rotation during the first look. */
 const MAX_LOOKS = 2
 
 async function complete(by: Exchange, did: Did, operation: Operation): Promise<string> {
@@ -99,8 +99,8 @@ async function complete(by: Exchange, did: Did, operation: Operation): Promise<s
 /** Returns the new key, or null if the staged key was replaced or promoted meanwhile. */
 async function tryToComplete(by: Exchange, did: Did, operation: Operation): Promise<string | null> {
   const { ctx } = by
-  // Before the log: a key that is no longer staged was promoted after the directory had the operation, so the log shows
-  // it.
+  // Read before the log: if the key is no longer staged, it was promoted because the directory had the operation, so
+  // the log shows the operation.
   const staged = await findStagedKey(ctx.db, did)
   const authority = await signingAuthority(ctx, did)
   if (!authority.ok) throw unknownAuthority(did, authority.fault)
@@ -135,8 +135,8 @@ function wantedKey(operation: Operation, head: AuditEntry): string {
 }
 
 /**
- * A rotation must not move the account, nor what it has in spaces. Nor may it give an identity that is elsewhere a key
- * of this server.
+ * A rotation must not change the services of the identity, nor drop its entries for permissioned data. Nor may it put a
+ * key of this server into an identity that names another server.
  */
 function refuseMove({ config }: Context, operation: Operation, head: AuditEntry): void {
   const state = stateOf(head.operation)!
@@ -150,8 +150,8 @@ function refuseMove({ config }: Context, operation: Operation, head: AuditEntry)
 }
 
 /**
- * Hold the account, have the operation submitted, and wait until the first try has ended. An operation that is being
- * submitted already is not submitted beside that. Returns false if the key is no longer staged.
+ * Hold the account, have the operation submitted, and wait until the first try has ended. If the operation is already
+ * being submitted, wait for that instead of submitting it again. Returns false if the key is no longer staged.
  */
 async function submit(by: Exchange, did: Did, signingKey: string, operation: Operation): Promise<boolean> {
   const { ctx } = by
@@ -176,7 +176,8 @@ async function submit(by: Exchange, did: Did, signingKey: string, operation: Ope
 
 /** Returns the key if it was promoted. */
 async function outcome(ctx: Context, did: Did, signingKey: string): Promise<string> {
-  // Before the key: a staged key that is promoted in between is then found to be the account's, not to be refused.
+  // Read before the account's key: a staged key that is promoted in between is then reported as promoted, not as
+  // refused.
   const isOpen = (await findStagedKey(ctx.db, did))?.operation != null
   const key = await currentKey(ctx, did)
   if (key === null) throw accountNotFound()

@@ -1,6 +1,6 @@
 /**
- * Settles which key an identity names after an operation was submitted: the staged one, which then replaces the
- * account's key, or the old one. Repeated until the directory says so.
+ * Settles which key an identity names after an operation was submitted: the staged key, which then replaces the
+ * account's key, or the old one. The step repeats until the directory gives the answer.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Origin } from '../../../http/origin.ts'
@@ -41,7 +41,7 @@ interface Settlement {
 export const settleStep: StepKind<Settlement> = {
   name: SETTLE_KEY_STEP,
   concurrency: 16,
-  // The accounts of steps that are dropped cannot write until their wallets repeat the request.
+  // If a step is dropped, its account cannot write until its wallet repeats the request.
   maxSteps: 100_000,
   maxTries: null,
   firstWaitSecs: 1,
@@ -57,13 +57,16 @@ export const settleStep: StepKind<Settlement> = {
   },
 }
 
-/** How long an operation that was sent without an answer is not sent again: two at once could both be taken. */
+/**
+ * How long an operation that got no answer is not sent again: the directory could accept both of two concurrent
+ * submissions.
+ */
 const ARRIVAL_MILLIS = 3000
 
 /**
- * Submit the operation unless the directory has it. Returns null if the identity names the key now, or why it never
- * will by this operation. Throws `PlcDirectoryError` while the outcome is unknown. A refusal does not count while an
- * earlier submission may still arrive.
+ * Submit the operation unless the directory has it. Returns null if the identity names the key now, or the reason why
+ * this operation will never take effect. Throws `PlcDirectoryError` while the outcome is unknown. A refusal does not
+ * count while an earlier submission may still arrive.
  */
 async function refusalOfDirectory(
   ctx: Context,
@@ -77,18 +80,18 @@ async function refusalOfDirectory(
   if (names(head, signingKey)) return null
   const now = clock.now()
   if (head.cid !== operation.prev) {
-    // A key of higher rank could still overrule what came first.
+    // An operation by a higher key could still nullify the one that came first.
     if (checkNext(did, validOperations(log), operation, now).ok) requireNoDoubt(unansweredAt, now)
     return OVERTAKEN
   }
   try {
-    // Before it is sent: the process may end before the answer comes.
+    // Stored before the operation is sent, because the process may end before the answer arrives.
     await updateUnanswered(db, did, signingKey, now)
     await submitOperation(ctx, did, operation)
     return null
   } catch (error) {
     if (['unknown', 'postponed'].includes(verdictOf(error))) throw error
-    // This one was answered; the one before may not have been.
+    // This submission was answered; the previous one may not have been.
     await updateUnanswered(db, did, signingKey, unansweredAt)
     requireNoDoubt(unansweredAt, now)
     return (error as PlcDirectoryError).message
@@ -104,8 +107,8 @@ interface Log {
 }
 
 /**
- * Returns the log once an operation that was sent without an answer is in it, or no longer about to arrive. Throws as
- * `completeLog`.
+ * Returns the log once it contains an operation that got no answer, or once that operation has had time to arrive.
+ * Throws as `completeLog`.
  */
 async function settledLog(
   ctx: Context,
@@ -122,7 +125,8 @@ async function settledLog(
 }
 
 /**
- * Throws `PlcDirectoryError` if the log ends before the operation on which this one builds, so that it is an old copy.
+ * Returns the log. Throws `PlcDirectoryError` if the log lacks the operation named by `prev`, because it is then an old
+ * copy.
  */
 async function completeLog({ plc }: Context, did: Did, { prev }: Operation): Promise<Log> {
   const log = (await plc.auditLog(did)) ?? []

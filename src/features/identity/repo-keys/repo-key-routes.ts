@@ -8,7 +8,7 @@ import { completeRotation, stageKey } from './key-rotation.ts'
 
 const rotations: CallLimit<{ caller: OwnerCaller }> = { name: 'rotateRepoKey', key: ({ caller }) => caller.did }
 
-/** Keys that stand in identities are kept only under a master key that the operator has configured. */
+/** Requires a configured master key, because keys that identities name are stored only under such a key. */
 const ownerWithMasterKey: Guard<OwnerCaller> = {
   ...owner,
   async check(exchange) {

@@ -10,7 +10,10 @@ export interface StagedKey extends WrappedKey {
    * The operation that was submitted to publish the key, until it is known whether it took effect; null if none was.
    */
   operation: Operation | null
-  /** When the operation was last sent without an answer, so that it may still arrive; null if all were answered. */
+  /**
+   * When the operation was last sent without an answer, so that it may still arrive; null if every submission was
+   * answered.
+   */
   unansweredAt: Millis | null
 }
 

@@ -1,4 +1,4 @@
-/** Reserves signing keys for accounts to come, whose identities name them before there is an account. */
+/** Reserves signing keys for future accounts, whose identities name the key before the account exists. */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'

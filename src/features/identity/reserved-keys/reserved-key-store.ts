@@ -14,8 +14,8 @@ export const reservedKeyNamed = (reader: Reader, signingKey: string, did: Did): 
   )
 
 /**
- * Reserve a key for a DID, in place of the one that it had, and bind it to one sign-up. Returns 0 if the key is gone,
- * or is reserved for another DID or bound to another sign-up.
+ * Reserve a key for a DID, in place of an earlier one, and bind it to one sign-up. Returns 0 if the key no longer
+ * exists, is reserved for another DID, or is bound to another sign-up.
  */
 export async function bindReservedKey(
   tx: Tx,
@@ -37,7 +37,7 @@ export const insertReservedKey = (
     sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`,
   )
 
-/** The same, for a key that another server had reserved. Does nothing if the key, or one for the DID, is there. */
+/** Store a key that another server had reserved. Does nothing if the key already exists, or if the DID has one. */
 export const keepReservedKey = (
   tx: Tx,
   { signingKey, wrapped }: WrappedKey,

@@ -24,8 +24,8 @@ const notReserved = () =>
   incompatible('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
 /**
- * Returns the identity that the operation makes. Its highest rotation key has signed it. `recoveryKey` is null if the
- * client names none.
+ * Returns the identity that the operation creates; its highest rotation key must have signed the operation.
+ * `recoveryKey` is null if the client names none.
  *
  * Throws `IncompatibleDidDoc` if the operation does not fit this server, the handle or the keys, and `DidAlreadyExists`
  * (409) if the identity has an account here.
@@ -46,9 +46,9 @@ export async function checkBroughtIdentity(
 }
 
 /**
- * Bind the key to this identity, and to the address with which it signs up: the operation becomes public, so a repeated
- * request after an interruption must come from the same person. Throws `IncompatibleDidDoc` if the key is bound to
- * something else, and `DidAlreadyExists`.
+ * Bind the reserved key to this identity and to the email address of the sign-up. The operation becomes public, so the
+ * address ensures that a repeated request after an interruption comes from the same person. Throws `IncompatibleDidDoc`
+ * if the key is bound to something else, and `DidAlreadyExists`.
  */
 export async function bindBroughtKey(tx: Tx, { did, key }: BroughtIdentity, email: string): Promise<void> {
   await requireNoAccount(tx, did)

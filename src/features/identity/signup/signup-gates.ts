@@ -1,4 +1,4 @@
-/** Gates for sign-ups, which operators can close while the server runs. */
+/** Gates for sign-ups, which operators can open and close while the server runs. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -21,8 +21,8 @@ import {
 export type { SignupPlace } from './signup-place-store.ts'
 
 /**
- * Count a sign-up, in the transaction that claims its names, so that several at once are no more than one after
- * another. Returns what to give back if no account comes of it; null if nothing was counted. Throws
+ * Count a sign-up, in the transaction that claims its names, so that concurrent sign-ups cannot exceed the limit.
+ * Returns the place to give back if the sign-up creates no account; null if nothing was counted. Throws
  * `RateLimitExceeded` if too many accounts were made from the range of addresses in the last day.
  */
 export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Promise<SignupPlace | null> {
@@ -43,11 +43,14 @@ export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Prom
   return place
 }
 
-/** Count a sign-up no longer that made no account: a person who repeats it during an outage is one. */
+/**
+ * Take back the count of a sign-up that created no account, so that a person who repeats a sign-up during an outage
+ * counts once.
+ */
 export const giveBackPlace = ({ db }: Pick<Context, 'db'>, place: SignupPlace): Promise<number> =>
   deleteSignupPlace(db, place)
 
-/** What a sign-up brings for the question and the proof of work. */
+/** The answer and the proof of work that a sign-up request contains. */
 export interface GateAnswers {
   answer: string | null
   /** The challenge of this server, and the nonce that the client found for it and its email address. */
@@ -60,13 +63,13 @@ const MAX_ANSWER_CHARS = 300
 const MAX_CHALLENGE_CHARS = 100
 const MAX_NONCE_CHARS = 40
 
-/** What a sign-up has to bring now; null stands for nothing. */
+/** What a sign-up request has to contain now; null if it is not required. */
 export interface SignupNeeds {
   question: string | null
   proofOfWork: { challenge: string; bits: number; expiresAt: string } | null
 }
 
-/** Bits of work that a sign-up takes. An invite code is a better proof. */
+/** Bits of work that a sign-up requires; 0 if the server requires invite codes, which are a better proof. */
 const neededBits = ({ config }: Context): number => (config.inviteCodeRequired ? 0 : config.signup.proofOfWorkBits)
 
 export async function signupNeeds(ctx: Context): Promise<SignupNeeds> {
@@ -79,8 +82,8 @@ export async function signupNeeds(ctx: Context): Promise<SignupNeeds> {
 }
 
 /**
- * Returns the proof that the sign-up spends, null if none is needed. Throws `AnswerRequired` or `ProofOfWorkRequired`.
- * The proof is bound to the address.
+ * Returns the proof of work that the sign-up spends, which is bound to the email address; null if none is needed.
+ * Throws `AnswerRequired` or `ProofOfWorkRequired`.
  */
 export async function passAnswerGates(
   ctx: Context,
@@ -105,7 +108,10 @@ export async function passAnswerGates(
   }
 }
 
-/** A proof that is enough. An account may leave its address, so the address alone does not make it count once. */
+/**
+ * A sufficient proof of work. It is spent, because the email address alone does not limit it to one account: an account
+ * may give up its address, and another could use the proof again.
+ */
 export interface UnspentProof {
   digest: string
   expiresAt: Millis
@@ -161,6 +167,6 @@ async function isOurs(ctx: Context, challenge: string): Promise<boolean> {
   const [, expires = '', mac = ''] = /^(\d{1,12})\.([\w-]{43})$/.exec(challenge) ?? []
   if (expires === '' || !timingSafeEqual(Buffer.from(mac), Buffer.from(await macOf(ctx, expires)))) return false
   const left = Number(expires) - Math.floor(ctx.clock.now() / 1000)
-  // More time than a new one has means that the clock was wrong when it was made.
+  // A challenge with more time left than a new one was made while the clock was wrong.
   return left > 0 && left <= CHALLENGE_SECS
 }

@@ -5,7 +5,7 @@ import type { Millis } from '../../../protocol/identifiers.ts'
 export const deleteSignupPlaces = (writer: Writer, before: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM signup_place WHERE at < ${before}`)
 
-/** A sign-up that was counted. No other one of the network has the same instant. */
+/** A sign-up that was counted. Within a network, no two have the same instant. */
 export interface SignupPlace {
   network: string
   at: Millis
@@ -17,7 +17,7 @@ export const insertSignupPlace = (tx: Tx, { network, at }: SignupPlace): Promise
 export const deleteSignupPlace = (writer: Writer, { network, at }: SignupPlace): Promise<number> =>
   writer.run(sql`DELETE FROM signup_place WHERE network = ${network} AND at = ${at}`)
 
-/** Returns how many there are, and the instant of the newest; 0 if there is none. */
+/** Returns the number of counted sign-ups from a network, and the instant of the newest; 0 if there is none. */
 export const signupsFrom = async (tx: Tx, network: string): Promise<{ count: number; newest: Millis }> =>
   (await tx.get<{ count: number; newest: Millis }>(
     sql`SELECT count(*) AS count, COALESCE(max(at), 0) AS newest FROM signup_place WHERE network = ${network}`,

@@ -1,4 +1,4 @@
-/** Forgets from where accounts were made a day ago, also once there is no limit any more. */
+/** Deletes the address ranges of sign-ups after a day, even if the limit has been switched off. */
 import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteSignupPlaces } from './signup-place-store.ts'

@@ -1,4 +1,7 @@
-/** com.atproto.server.createAccount and com.atproto.temp.checkSignupQueue, and what a sign-up has to bring. */
+/**
+ * com.atproto.server.createAccount and com.atproto.temp.checkSignupQueue, and the endpoint that says what a sign-up
+ * requires.
+ */
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { procedure, query, route } from '../../../http/endpoint.ts'
@@ -52,7 +55,7 @@ export const signupRoutes = [
       return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
     },
   }),
-  /** What a sign-up has to bring for the gates of this server, with a fresh challenge for the proof of work. */
+  /** What the gates of this server require of a sign-up, with a fresh challenge for the proof of work. */
   route('GET', '/v1/sign-up', {
     async handler({ ctx }) {
       const { question, proofOfWork } = await signupNeeds(ctx)

@@ -42,11 +42,11 @@ export interface AdmittedSignup {
   password: string | null
   inviteCode: string | null
   recoveryKey: string | null
-  /** The identity that the client has made itself; null if the server makes one, or if the DID existed before. */
+  /** The identity that the client has made itself; null if the server makes it, or if the DID existed before. */
   brought: BroughtIdentity | null
-  /** Of work, which the sign-up spends. */
+  /** The proof of work that the sign-up spends. */
   proof: UnspentProof | null
-  /** Of its mails; null if the request says none. */
+  /** Language of its mails; null if the request names none. */
   language: Language | null
 }
 
@@ -75,7 +75,8 @@ export async function checkRequest(
   const email = parseEmailAddress(request.email)
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
-  // Who moves here has proved to control an identity, and comes with tools that know no such gates.
+  // A sign-up with a DID, for an account that moves here, has to prove control of the DID, and the tools that move
+  // accounts do not know these gates.
   const proof = did === null ? await passAnswerGates(ctx, email, request.gates ?? noAnswers) : null
   const handle = await admitHandle(ctx, request.handle, did)
   const recoveryKey = request.recoveryKey ?? null
@@ -88,7 +89,8 @@ export async function checkRequest(
   await requireFreeHandle(db, handle, clock.now())
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
   if (did !== null) await requireNew(db, did)
-  // Last: otherwise a request with some other fault would reveal for free whether the address is available.
+  // Last, because otherwise a request that fails for another reason would reveal for free whether the address is
+  // available.
   await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
   return { did, handle, email, password, inviteCode, recoveryKey, brought, proof, language: personsLanguage(exchange) }
 }

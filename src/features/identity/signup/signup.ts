@@ -87,7 +87,7 @@ export async function createAccount<Entry>(
   }
 }
 
-/** `counted` gets what is to be given back if no account comes of it. */
+/** `counted` receives the counted place, which the caller gives back if no account is created. */
 async function makeAccount<Entry>(
   exchange: Exchange,
   admitted: AdmittedSignup,
@@ -133,10 +133,10 @@ async function makeAccount<Entry>(
 }
 
 /**
- * Continue a migration that was begun. The owner of a DID who repeats the handle and email address gets a new session
- * of the account that exists already, with the password given now, or without one. All access from before ends, and so
- * do its second factors, because an intruder may have begun it. Returns null if there is none, or if it was ever
- * active.
+ * Continue a migration that was begun. If the owner of a DID repeats the request with the same handle and email
+ * address, the existing account gets the password given now, or none, and a new session. All earlier access ends and
+ * second factors are deleted, because an intruder may have begun the migration. Returns null if there is no such
+ * account, or if it was ever active.
  */
 async function arriveAgain<Entry>(
   exchange: Exchange,
@@ -160,7 +160,7 @@ async function arriveAgain<Entry>(
     const account = await isHere(tx)
     if (!account) return null
     await givePassword(tx, provenDid, passwordHash)
-    // A reset leaves app passwords, and devices that the account was transferred to.
+    // `reset_password` alone would leave app passwords, and devices to which the account was transferred.
     for (const why of ['reset_password', 'revoked'] as const) await endAccess(ctx, tx, provenDid, why)
     await deleteFactors(tx, provenDid)
     await announceIn(tx, exchange, 'arrived', provenDid, { handle: account.handle! })
@@ -187,8 +187,8 @@ async function prepareIdentity(
 }
 
 /**
- * Submit the identity to the directory. If an earlier attempt left one that is no longer accepted, use the fresh one
- * instead.
+ * Submit the identity to the directory. If the directory no longer accepts the identity that an earlier attempt left,
+ * use the fresh one instead.
  */
 async function register(
   ctx: Context,
@@ -202,7 +202,7 @@ async function register(
     return claimed
   } catch (error) {
     const verdict = verdictOf(error)
-    // The directory never takes an invalid one, even if it was sent before.
+    // The directory never accepts an invalid operation, even if it was sent before.
     const isOver = verdict === 'invalid' || (verdict !== 'unknown' && !claimed.mayArrive)
     if (claimed.did === fresh.did || !isOver) throw error
     const replaced = { ...claimed, ...fresh, mayArrive: false }
@@ -226,7 +226,7 @@ async function establish(
   const { did } = claimed
   const isMadeHere = admitted.did === null
   if ((await endClaim(tx, claimed)) === 0) throw tookTooLong()
-  // Its owner may have signed up under another handle meanwhile.
+  // The owner of the DID may have signed up under another handle meanwhile.
   await requireNew(tx, did)
   const now = ctx.clock.now()
   // The owner of a DID may already have published the key that was reserved for it.

@@ -1,7 +1,7 @@
 /**
- * The guard of a transfer's completion: the wallet that began it, by its session, or the device that accepted it. Both
- * present opaque tokens of one form, so both are looked up. The handler sees to it that the caller has a part in the
- * transfer.
+ * The guard for completing a transfer: admits the wallet that began it, by its session, or the device that accepted it.
+ * Both present opaque tokens of the same form, so the guard looks for both. The handler checks that the caller takes
+ * part in the transfer.
  */
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired, authMissing, Refusal } from '../../../http/errors.ts'
@@ -19,7 +19,8 @@ const wallet = taking<TransferParty>([walletKind], refuseStrangers, { refusesTak
 const device = taking<TransferParty>([deviceCredential], refuseStrangers)
 
 /**
- * Throws `AuthMissing` without an `Authorization` header, and `AuthenticationRequired` for every token that is neither.
+ * Throws `AuthMissing` without an `Authorization` header, and `AuthenticationRequired` for a token that belongs to
+ * neither.
  */
 export const transferParty: Guard<TransferParty> = {
   personal: true,

@@ -2,7 +2,7 @@
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
 
-/** The first two are running; the others are final. */
+/** `pending` and `accepted` transfers are running; the other states are final. */
 export type TransferStatus = 'pending' | 'accepted' | 'complete' | 'expired' | 'cancelled'
 
 export interface Transfer {
@@ -12,7 +12,7 @@ export interface Transfer {
   createdAt: Millis
   expiresAt: Millis
   acceptedAt: Millis | null
-  /** The device that accepted it. */
+  /** The device that accepted the transfer. */
   deviceId: string | null
 }
 

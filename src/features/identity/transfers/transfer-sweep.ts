@@ -5,9 +5,9 @@ import { deleteDevicesRevokedBefore } from '../../access/wallet-devices/wallet-d
 import { deleteTransfersEndedBefore, listOverdueTransfers } from './transfer-store.ts'
 import { expireTransfer, latestEnd } from './transferring.ts'
 
-/** How long a device that accepted a transfer may take until it is completed. */
+/** How long an accepted transfer may remain uncompleted. */
 const ACCEPTED_MILLIS = 30 * DAY_MILLIS
-/** How long it can be seen who had an account transferred to which device. */
+/** How long the rows show which account was transferred to which device. */
 const KEPT_MILLIS = 365 * DAY_MILLIS
 const PAGE_TRANSFERS = 100
 

@@ -26,13 +26,13 @@ import {
 
 const CODE_LENGTH = 6
 const CODE_TTL_SECS = 15 * 60
-/** Attempts to draw a code that no running transfer has. */
+/** Most attempts to draw a code that no running transfer has. */
 const MAX_DRAWS = 6
 
-/** An end that is further ahead was written before the clock was set back. */
+/** Also true if the end is later than any new transfer could have: it was written before the clock was set back. */
 const isExpired = ({ expiresAt }: Transfer, now: Millis): boolean => expiresAt <= now || expiresAt > latestEnd(now)
 
-/** The clocks of two nodes may differ a little. */
+/** The latest end that a transfer can have. Twice the lifetime, because the clocks of two nodes may differ a little. */
 export const latestEnd = (now: Millis): Millis => now + 2 * CODE_TTL_SECS * 1000
 
 /** Begin a transfer. Returns it with its code, or null if one is running. Throws `AccountTakedown`. */
@@ -94,7 +94,7 @@ export function acceptTransfer(
   })
 }
 
-/** `ended`: it ended without a device, or there is none with this id. `stranger`: the caller has no part in it. */
+/** `ended`: the transfer ended without a device, or does not exist. `stranger`: the caller does not take part in it. */
 export type Completion = 'complete' | 'pending' | 'ended' | 'stranger'
 
 /**
@@ -123,7 +123,10 @@ export function completeTransfer(by: Exchange, party: TransferParty, id: string)
   })
 }
 
-/** End a transfer that led to nothing, and revoke the device that accepted it. Returns whether one did. */
+/**
+ * End a transfer without completing it, and revoke the device that accepted it. Returns whether a device had accepted
+ * it.
+ */
 async function end(
   tx: Tx,
   { id, did, deviceId }: Transfer,
@@ -181,7 +184,7 @@ export async function cancelTransfer(by: By, did: Did): Promise<boolean> {
   })
 }
 
-/** The same, in the caller's transaction. */
+/** Cancel the running transfer of an account, in the caller's transaction. Returns false if there is none. */
 export async function cancelRunningTransfer(tx: Tx, did: Did, now: Millis): Promise<boolean> {
   const transfer = await findUnendedTransfer(tx, did)
   if (!transfer) return false
@@ -190,7 +193,8 @@ export async function cancelRunningTransfer(tx: Tx, did: Did, now: Millis): Prom
 }
 
 /**
- * Revoke one device of an account for its holder; a transfer that it accepted ends. Returns false if it is not there.
+ * Revoke one device of an account for its holder, and end a transfer that the device accepted. Returns false if the
+ * account has no such device.
  */
 export async function revokeTransferDevice(by: By, did: Did, deviceId: string): Promise<boolean> {
   const { ctx } = by
@@ -210,7 +214,7 @@ export async function endTransferCredentials(tx: Tx, did: Did, now: Millis): Pro
   return revoked
 }
 
-/** End a transfer that has not ended although its time is over. */
+/** End a transfer that has expired but has not ended yet. */
 export async function expireTransfer(ctx: Context, id: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const transfer = await findTransfer(tx, id)

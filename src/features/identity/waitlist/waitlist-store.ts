@@ -5,7 +5,7 @@ import type { Language } from '../../../protocol/languages.ts'
 
 /**
  * Add an entry. Changes nothing if the email address is already on the list, but writes the row again: a transaction
- * without writes would be answered before the disk has flushed, and the time would tell who is on the list.
+ * without writes would be answered before the disk has flushed, and the response time would reveal who is on the list.
  */
 export const insertEntry = (
   tx: Tx,

@@ -25,8 +25,8 @@ const MAX_PAGE_ROWS = 100
 const addressPattern = /^[^@\s\p{Cc}<>()[\]\\,;:"]+@[^@\s\p{Cc}<>()[\]\\,;:"]+$/u
 
 /**
- * Returns the address in lower case. Null unless it has one `@` with text on both sides, no spaces, no control
- * characters, and none that separate addresses or quote in a header of a mail (RFC 5322, 3.2.3).
+ * Returns the address in lower case. Returns null unless the text has one `@` with text on both sides, no spaces or
+ * control characters, and none of the characters that separate or quote addresses in a mail header (RFC 5322, 3.2.3).
  */
 function parseEmail(text: string): string | null {
   const email = text.trim().toLowerCase()
@@ -36,7 +36,7 @@ function parseEmail(text: string): string | null {
 
 const notListed = () => notFound('The address is not on the list')
 
-/** The address that an operator names, which is sent in the body, because paths end up in logs. */
+/** Reads the address that an operator sends, from the body and not from the path, because paths end up in logs. */
 async function readAddress(body: RequestBody): Promise<string> {
   const { email } = await readJson(body, Type.Object({ email: Type.String() }))
   return email.trim().toLowerCase()
@@ -47,7 +47,7 @@ export const waitlist: Feature = {
   capabilities: ['waitlist'],
   async forgetAccount(_, tx, did) {
     const account = await accountOf(tx, did)
-    // Anyone may have signed up with an address that is not confirmed.
+    // Only if the address is confirmed, because anyone may sign up with someone else's address.
     if (account?.email && account.emailConfirmedAt !== null) await deleteEntry(tx, account.email)
   },
   routes: [
@@ -55,7 +55,7 @@ export const waitlist: Feature = {
       limit: 'waitlist',
       async handler(call) {
         const { ctx, body } = call
-        // Not a capability of the route: the list opens and closes while the server runs.
+        // Checked here and not as a capability of the route, because the list opens and closes while the server runs.
         if (!ctx.config.waitlist.enabled) throw notFound()
         const given = await readJson(body, Type.Object({ email: Type.String(), handle: Type.Optional(Type.String()) }))
         const email = parseEmail(given.email)
@@ -64,7 +64,7 @@ export const waitlist: Feature = {
         const handle = handleText === '' ? null : parseHandle(handleText.toLowerCase())
         if (handle === null && handleText !== '')
           throw new Refusal(400, 'InvalidHandle', 'handle is not a valid handle')
-        // For an address that is listed, too: the response must not tell.
+        // Also charged for an address that is already listed, because the response must not reveal that.
         await charge(call, { name: 'waitlistTotal', key: 'all', from: call.client })
         await ctx.db.transaction((tx) =>
           insertEntry(tx, { email, handle, language: personsLanguage(call), now: ctx.clock.now() }),
@@ -93,7 +93,10 @@ export const waitlist: Feature = {
       },
     }),
 
-    /** Take an address off the list and mail it an invite code, or where to sign up if that takes none. */
+    /**
+     * Take an address off the list and mail it an invite code, or only the place to sign up if the sign-up takes no
+     * code.
+     */
     route('POST', '/v1/admin/waitlist/invite', {
       auth: operator('invite'),
       async handler(call) {

@@ -9,8 +9,7 @@ import { findDidDocument } from '../identity/identity.ts'
 import { findWebDocument } from './web-document-store.ts'
 
 /**
- * Returns the document that is known here, else that of the directory, which is not kept. Returns null if there is
- * none.
+ * Returns the document that this server has, else the directory's, which is not stored. Returns null if there is none.
  */
 async function documentOf({ db, plc }: Context, text: string): Promise<DidDocument | null> {
   const did = parseDid(text)

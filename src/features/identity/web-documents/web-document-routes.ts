@@ -1,4 +1,4 @@
-/** What the owner of a did:web decides: whether this server serves its document, and what it says. */
+/** Endpoints for the owner of a did:web, who decides whether this server serves the document and what it says. */
 import { Type } from '@sinclair/typebox'
 import { route, type CallLimit } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
@@ -11,7 +11,7 @@ const requireWebDid = (did: Did): void => {
   if (!did.startsWith('did:web:')) throw invalidRequest('Only a did:web has a document that can be served here')
 }
 
-/** Each edit is an event for the whole network, as a change of the handle is. */
+/** Shares the limit of handle changes, because each edit is an event for the whole network too. */
 const edits: CallLimit<{ caller: OwnerCaller }> = { name: 'updateHandle', key: ({ caller }) => caller.did }
 
 export const webDocumentRoutes = [

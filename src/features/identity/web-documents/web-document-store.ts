@@ -24,7 +24,7 @@ export const setHostedSince = (writer: Writer, did: Did, hostedSince: Millis | n
     sql`UPDATE web_document SET hosted_since = ${hostedSince}, hosting_changes = hosting_changes + 1 WHERE did = ${did}`,
   )
 
-/** How often this server began or ended to serve a document, and whether it serves it now. */
+/** How often this server has begun or ended serving a document, and whether it serves the document now. */
 export interface HostingState {
   changes: number
   isHosted: boolean

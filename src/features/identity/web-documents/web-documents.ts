@@ -1,8 +1,9 @@
 /**
- * The door of web documents: those of did:web accounts that this server serves for their owners, at their own domains.
+ * The door of web documents: documents of did:web accounts that this server serves for their owners, at the owners'
+ * domains.
  *
- * Hosting begins and ends when the owner says so. While it lasts, any session of the account can edit the document, so
- * its keys open no sessions (`signing-authority.ts`).
+ * The owner begins and ends hosting. Meanwhile any session of the account can edit the document, so the keys in it
+ * cannot open sessions (`signing-authority.ts`).
  */
 import { isDeepStrictEqual } from 'node:util'
 import { invalidRequest } from '../../../http/errors.ts'
@@ -29,8 +30,8 @@ export { findWebDocument, hostingStateOf, putWebDocument } from './web-document-
 export const MAX_WEB_DOCUMENT_BYTES = 64 * 1024
 
 /**
- * Whether a request to the host of the DID asks for this DID (`well-known-routes.ts`): it has no path, and spells the
- * host as the DID of a request does, in lower case and without a usual port.
+ * Whether a request to the host of the DID would ask for this DID (`well-known-routes.ts`): the DID has no path, and
+ * its host is written as in the DID of a request, in lower case and without the default port.
  */
 function isOfHost(did: Did): boolean {
   const url = didWebUrl(did)
@@ -74,11 +75,11 @@ export async function startHosting(by: By, did: Did): Promise<void> {
     // The fetch may have taken a while.
     await revalidate(by, tx)
     const { changes, isHosted } = await hostingStateOf(tx, did)
-    // Another request has begun it, and the document may have been edited since.
+    // Another request has begun hosting, and the document may have been edited since.
     if (isHosted) return
     if (changes !== before.changes) throw invalidRequest('Hosting has begun and ended meanwhile: try again')
     const stored = await findWebDocument(tx, did)
-    // An unchanged document keeps the spelling in which it was given.
+    // An unchanged document keeps its stored text.
     if (published.ok && !(stored && isDeepStrictEqual(JSON.parse(stored.document), published.document)))
       await putWebDocument(tx, did, JSON.stringify(published.document))
     if ((await setHostedSince(tx, did, ctx.clock.now())) === 0) throw invalidRequest('There is no document to serve')
@@ -86,7 +87,7 @@ export async function startHosting(by: By, did: Did): Promise<void> {
   })
 }
 
-/** Serve the document no longer. From then on, what the owner's own web server publishes counts. */
+/** Stop serving the document. From then on, the document on the owner's own web server counts. */
 export async function endHosting(by: By, did: Did): Promise<void> {
   await by.ctx.db.transaction(async (tx) => {
     await revalidate(by, tx)
@@ -99,7 +100,7 @@ export async function endHosting(by: By, did: Did): Promise<void> {
 
 /**
  * Replace the document that is served, and tell the network. Throws `InvalidRequest` if the id is not the DID, if the
- * document is too large or lacks what it named for permissioned data, or if it is not served here.
+ * document is too large, lacks an entry for permissioned data that it had, or is not served here.
  */
 export async function editDocument(by: By, did: Did, document: { id?: unknown }): Promise<void> {
   const { ctx } = by
@@ -117,11 +118,11 @@ export async function editDocument(by: By, did: Did, document: { id?: unknown })
     await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
     await announceIn(tx, by, 'documentEdited', did)
   })
-  // A fetch that began before the edit may still bring the old document into the cache.
+  // Fetch the document again, because a fetch that began before the edit may put the old document into the cache.
   ctx.background.run('fetch of an edited document', () => resolveDid(ctx, did, { live: true }))
 }
 
-/** Throws `InvalidRequest` if a document loses what it names for permissioned data. */
+/** Throws `InvalidRequest` if the edited document lacks an entry for permissioned data that the old one has. */
 function refuseDropped(did: Did, before: string, after: unknown): void {
   const [old, edited] = [parseDidDocument(JSON.parse(before), did), parseDidDocument(after, did)]
   if (old === null) return

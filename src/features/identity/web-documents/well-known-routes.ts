@@ -43,9 +43,9 @@ export const wellKnownRoutes = [
       const did = host && didWebOfHost(host.name + host.port)
       const document =
         did && isOwnDid(ctx.config, did) ? serverDocument(ctx, did) : did && (await hostedDocument(ctx, did))
-      // One answer for all others: it must not reveal which accounts there are.
+      // The same answer for all other hosts, because it must not reveal which accounts exist.
       if (document === null) return new Response(null, { status: 404 })
-      // Not cached: a document that is no longer served here must not open sessions from a cache
+      // Not cached: once a document is no longer served here, a cached copy must not open sessions
       // (`signing-authority.ts`).
       return new Response(document, {
         headers: { 'Content-Type': 'application/did+json', 'Cache-Control': 'no-store' },
@@ -57,13 +57,15 @@ export const wellKnownRoutes = [
       const handle = parseHandle(requestedHost(call)?.name ?? '')
       const account = handle && (await accountAt(call.ctx.db, handle))
       if (!account) throw new Refusal(404, 'NotFound', 'User not found')
-      // Not cached: a proxy that passes on what its clients say of the host would keep the proof of one for another.
+      // Not cached: a proxy that trusts its clients about the host could answer for one handle with the cached proof of
+      // another.
       return new Response(account.did, { headers: { 'Content-Type': 'text/plain', 'Cache-Control': 'no-store' } })
     },
   }),
   /**
-   * A reverse proxy calls this before it orders a certificate, for any name that a client has used in a handshake. If
-   * it were limited, a stranger who tries many names would use up its requests, and those of every program beside it.
+   * A reverse proxy calls this before it orders a certificate, for any name that a client has used in a handshake. Not
+   * limited: a stranger who tries many names would use up the limit of the proxy and of all programs on the same
+   * machine.
    */
   route('GET', '/tls-check', {
     unlimited: true,
