@@ -34,7 +34,7 @@ export class RequestBody {
 
   constructor(
     readonly request: Request,
-    /** Of a coded body: readers can only measure what it unpacks to, which may be a thousand times as much. */
+    /** For coded bodies. Readers can only measure the decoded bytes, which may be a thousand times as many. */
     readonly codedPace: ArrivalPace = uploadPace,
   ) {}
 
@@ -48,7 +48,7 @@ export class RequestBody {
     return announcedBytes(this.request)
   }
 
-  /** The number of bytes that the body will have; null if it is not announced, or another one before it is decoded. */
+  /** Bytes of the decoded body; null if its length is not announced, or only that of the coded body. */
   get length(): number | null {
     return this.request.headers.has('content-encoding') ? null : this.announcedBytes
   }

@@ -28,7 +28,8 @@ const UNKNOWN = 'unknown'
  * as a proxy: its forwarding header is read from right to left, skipping other trusted proxies. An unreadable hop ends
  * the walk, because the client may have written everything to its left. Headers from any other peer are ignored.
  *
- * `isDirect`: clients reach the listener themselves, and those on a private network are believed no more than others.
+ * `isDirect`: clients connect to the listener themselves, so peers on a private network are believed no more than
+ * others.
  *
  * `X-Forwarded-For` wins over `Forwarded`: nearly every proxy writes the former, and then passes the latter through as
  * the client sent it.

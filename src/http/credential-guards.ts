@@ -23,7 +23,7 @@ export const taking = <Caller>(
   return {
     personal: true,
     takes: kinds.map(({ name }) => name),
-    // A token that was verified before is checked without waiting, and so is its caller admitted.
+    // Not `async`: a token that was verified before is checked without waiting, and so is its caller admitted.
     check(exchange) {
       for (const credential of credentialsOf(exchange.ctx)) {
         const presented = credential.recognises(exchange)
@@ -51,7 +51,7 @@ function admitted<Caller>(
   return asked ? asked.then(() => caller) : caller
 }
 
-/** Returns the guard, whose refusals are put in the words of other routes. */
+/** Returns the guard with its refusals in the words of other routes. */
 export const inOtherWords = <Caller>(
   guard: Guard<Caller>,
   reword: (refusal: Refusal, exchange: Exchange) => Refusal,
@@ -100,7 +100,7 @@ export function presentedOpaqueToken(exchange: Exchange): string | null {
 }
 
 /**
- * The kind, of service tokens, for a guard that accepts sessions too: a service token is recognised by its `lxm`, which
+ * The kind of a service token, for a guard that accepts sessions too. A service token is recognised by its `lxm`, which
  * session tokens lack. Throws `InvalidToken` if the token is not a JWT.
  */
 export const besideSessions = <Caller>(kind: CredentialKind<Caller>): CredentialKind<Caller> => ({

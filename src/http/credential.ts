@@ -33,11 +33,11 @@ export interface Credential<Caller> extends CredentialKind<Caller> {
    * allows it.
    */
   may?(caller: Caller, required: RequiredScope, exchange: Exchange): void | Promise<void>
-  /** How the caller is revalidated with the row of the account. If omitted, it takes more than a condition. */
+  /** A condition that revalidates the caller with the row of the account. Omitted if a condition is not enough. */
   revalidation?(caller: Caller, ctx: Context): Revalidation
   /**
-   * If omitted, the kind cannot be taken back while a request runs. `required` is what the guard required of the
-   * caller; nothing, where another feature revalidates.
+   * Revalidates the caller. If omitted, credentials of this kind cannot be revoked while a request runs. `required` is
+   * what the guard required of the caller; nothing if another feature revalidates.
    */
   revalidate?(caller: Caller, ctx: Context, reader: Reader, required?: RequiredScope): Promise<void>
   /**

@@ -5,9 +5,9 @@ import { constants, createBrotliCompress, createDeflate, createGzip } from 'node
 /** A response shorter than this is sent as it is: coding it costs more than it saves. */
 export const MIN_CODED_BYTES = 1024
 /**
- * A body in memory that is not longer is coded at once, on this thread, in 1.2 ms at most. That takes a fifth to
- * a quarter of the processor time of a coder that streams, and not more of this thread's: a stream passes through four
- * queues. Level 1 of libdeflate makes the body as short as level 4 of zlib, within 3 %.
+ * A body in memory that is no longer than this is coded at once, on this thread, in 1.2 ms at most. That takes a fifth
+ * to a quarter of the processor time of a streaming coder, and no more time of this thread: a stream passes through
+ * four queues. Level 1 of libdeflate makes the body as short as level 4 of zlib, within 3 %.
  */
 const MAX_CODED_AT_ONCE = 256 * 1024
 const atOnce = { level: 1, library: 'libdeflate' } as const
@@ -50,8 +50,8 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
 }
 
 /**
- * Responses that may be coded at a time. Until its client has taken most of it, each keeps the state and the buffers of
- * its coder, up to 0.7 MB, and a client may ask for many and take nothing.
+ * Most responses that are coded at a time. Until its client has taken most of it, a response keeps the state and the
+ * buffers of its coder, up to 0.7 MB, and a client may request many and take nothing.
  */
 const MAX_CODERS = 128
 
@@ -100,7 +100,7 @@ export function encoded(room: CodingRoom, request: Request, response: Response):
   const { body } = response
   if (body === null) return response
   describeCoded(headers, coding)
-  // The body is not sent: a coder of it would not end.
+  // A response to HEAD sends no body, so a coder of it would not end.
   if (request.method === 'HEAD') {
     // A source that has failed has nothing to end.
     body.cancel().catch(() => undefined)

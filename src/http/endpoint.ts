@@ -37,7 +37,7 @@ export interface Exchange {
   readonly forwardedHost: string | null
   /** Whether the client is on this machine or a private network, as far as its address tells. */
   readonly isNear: boolean
-  /** Whether a trusted proxy asks for itself, not for a client. So does a program beside it: their address is one. */
+  /** Whether a trusted proxy asks for itself, not for a client; or a program beside it, which has the same address. */
   readonly isOfProxy: boolean
   /** The `Authorization` header; null if there is none. Throws `InvalidToken` if it is malformed. */
   readonly authorization: Authorization | null
@@ -53,7 +53,7 @@ export interface Exchange {
   readonly replyHeaders: Headers
   /** The guard sets it; without one it does nothing. */
   revalidate: Revalidate
-  /** Lift the idle timeout of the connection while a response is sent that waits for its client, or restore it. */
+  /** Lifts the idle timeout of the connection while a response waits for its client, or restores it. */
   mayIdle(may: boolean): void
 }
 
@@ -88,13 +88,13 @@ export interface Common<Caller, Call = unknown> {
   capability?: CapabilityName
   /** Exempt from the limit that counts every request of an address. */
   unlimited?: boolean
-  /** Its body may take arbitrarily long, and so may the handler: no idle timeout until the handler returns. */
+  /** The body and the handler may take arbitrarily long: there is no idle timeout until the handler returns. */
   long?: boolean
 }
 
 export const limitsOf = (spec: Common<unknown> | null): readonly Limit<unknown>[] => [spec?.limit ?? []].flat()
 
-/** A result that is already JSON text. An instance that is kept computes its entity tag once. */
+/** A result that is already JSON text. An instance that is used again computes its entity tag only once. */
 export class JsonText {
   #etag: string | null = null
 
@@ -106,8 +106,8 @@ export class JsonText {
 }
 
 /**
- * A response that is not made yet. It is made with its headers and those of its request at once: those of a `Response`
- * would be copied again.
+ * The parts of a response that is not made yet, so that its headers and those of its request are set in one step: the
+ * headers of a `Response` would be copied again.
  */
 export class Outline {
   constructor(

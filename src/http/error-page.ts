@@ -14,7 +14,7 @@ interface Words {
 
 const ourFault: Words = { title: layoutTexts.ourFaultTitle, text: layoutTexts.ourFault }
 
-/** Messages that people meet on pages, by what they are in English. Of others, none is translated. */
+/** Messages that people meet on pages, by their English text. Other messages are not translated. */
 const translated = new Map(
   [layoutTexts.formNotOurs, layoutTexts.requestGone, layoutTexts.ownTab].map((text) => [inEnglish(text), text]),
 )

@@ -36,7 +36,7 @@ export class RequestExchange implements Exchange {
     readonly peer: Peer,
     readonly rawPath: string,
     readonly nsid: string | null,
-    /** Its name in metrics and traces. */
+    /** Name of the endpoint in metrics and traces. */
     readonly route: string,
     /** Declaration of the requested endpoint; null if the path has none. */
     readonly spec: Common<unknown> | null,
@@ -82,7 +82,7 @@ export class RequestExchange implements Exchange {
     return hosts.split(',')[0]!.trim()
   }
 
-  /** A direct connection may come through something that passes everyone's on from a private address. */
+  /** A direct connection from a private address may come through something that forwards everyone's connections. */
   get isNear(): boolean {
     return this.peer.isDirect !== true && isNear(this.ip)
   }
@@ -95,7 +95,7 @@ export class RequestExchange implements Exchange {
     return this.peer.takesPieces === true && chosenCoding(this.request.headers.get('accept-encoding')) === null
   }
 
-  /** Each kind of credential asks for it. */
+  /** Parsed once, because each kind of credential asks for it. */
   get authorization(): Authorization | null {
     return this.#authorization === undefined
       ? (this.#authorization = authorizationOf(this.request))

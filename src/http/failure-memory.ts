@@ -22,17 +22,17 @@ export interface FailedRequest {
 /** Refusals that clients recover from by themselves: they refresh a token, or use another nonce. */
 const routine: ReadonlySet<string> = new Set(['ExpiredToken', 'use_dpop_nonce'])
 
-/** A refused credential is answered with the same bytes and headers, whatever is wrong with it. */
+/** Such a refusal gets no id: its bytes and headers are the same, whatever is wrong with the credential. */
 const UNAUTHENTICATED = 401
 
 /**
- * Whether a status says that this server has failed. A stranger can cause others: of methods that do not exist, and of
- * services and names that do not answer.
+ * Whether a status says that this server has failed. A stranger can cause the others: by methods that do not exist, and
+ * by services and names that do not answer.
  */
 export const isFailure = (status: number): boolean => failures.includes(status)
 export const failures: readonly number[] = [500, 503]
 
-/** A flood of refusals must not push all others out: in a minute, this share of the number that is kept is added. */
+/** A flood of refusals must not push out all others: in a minute, at most this share of the kept number is added. */
 const MINUTE_SHARE = 0.2
 const MAX_PER_CLIENT = 10
 

@@ -28,8 +28,8 @@ export interface Feature {
   /** On a cluster, runs every few seconds: takes over or deletes the work of dead nodes. */
   reclaim?(ctx: Context): Promise<void>
   /**
-   * Deletes every row about an account, in the transaction that deletes it. Returns what is to follow the commit, if
-   * anything; it may fail, or never run. Runs whether or not the feature is enabled.
+   * Deletes every row about an account, in the transaction that deletes it. Returns work that is to follow the commit,
+   * if there is any; that work may fail, or never run. Runs whether or not the feature is enabled.
    */
   forgetAccount?(ctx: Context, tx: Tx, did: Did): Promise<(() => Promise<void>) | void>
   /**
@@ -56,18 +56,18 @@ export interface Feature {
   endOperatorDevice?(ctx: Context, tx: Tx, deviceId: string): Promise<void>
   /** The grants that this feature adds to the token endpoint, as it is configured, by `grant_type`. */
   grants?(ctx: Context): Readonly<Record<string, Grant>>
-  /** Tells moderators of a blob that a check has set aside, in the transaction that does. */
+  /** Tells moderators of a blob that a check has set aside, in the transaction that sets it aside. */
   reportBlob?(ctx: Context, tx: Tx, blob: SetAsideBlob): Promise<void>
   /** Sends a public read that this server cannot answer to the service that can. At most one feature declares it. */
   passOn?(exchange: Exchange): Promise<Outline>
   /**
-   * Whether records of an account may be lost, so that nothing may be deleted that they refer to. Called before blobs
+   * Whether records of an account may be lost, so that blobs that they may refer to must be kept. Called before blobs
    * are deleted by age.
    */
   keepsBlobs?(reader: Reader, did: Did): Promise<boolean>
   /**
-   * Whether references to blobs are those that the feature's own records have, so that a blob without one may be
-   * deleted. Asked once for an account in a pass that would delete blobs of it; `throttled` runs the pieces.
+   * Whether the stored references to blobs match the feature's own records, so that a blob without a reference may be
+   * deleted. Asked once for an account in a pass that would delete its blobs; `throttled` runs the pieces.
    */
   agreesOnBlobs?(reader: Reader, did: Did, throttled: Throttle): Promise<boolean>
   /** Shows all records to features that repositories build on. At most one feature declares it. */
@@ -79,7 +79,7 @@ export interface Feature {
 export interface SetAsideBlob {
   did: Did
   cid: string
-  /** Of the check, for moderators. */
+  /** The reason that the check gave, for moderators. */
   reason: string
 }
 

@@ -2,7 +2,7 @@
  * The edge of a machine that follows another one. It refuses everything, and says which machine to ask; or it answers
  * public reads from its copy, as a reader thread does, with their age.
  *
- * What the copy does not have may be at the machine that serves by now. So refusals are left to that one, too.
+ * What the copy lacks may have come to the serving machine by now. So refusals are left to that machine, too.
  */
 import { SOFTWARE } from '../base/version.ts'
 import type { Context } from '../platform/context.ts'
@@ -17,9 +17,9 @@ import { failure, preflight } from './reply.ts'
 import { surfaceOf } from './surfaces.ts'
 import { pathOf } from './targets.ts'
 
-/** `Retry-After` of what another machine has to answer. */
+/** `Retry-After` of requests that another machine has to answer. */
 const RETRY_SECS = 5
-/** A copy that is further behind is not read: what was taken down meanwhile must not be seen for longer. */
+/** A copy that is further behind is not read, so that what was taken down meanwhile is not seen for longer. */
 const MAX_BEHIND_MILLIS = 60_000
 
 export interface FollowerEdge {
@@ -83,7 +83,7 @@ export function createFollowerEdge({ state, serving, reads, clock }: FollowerEdg
         return answersReads()
           ? Response.json({ version: SOFTWARE, role: 'follower', behindMillis: state().behindMillis })
           : refuse()
-      // What is read is of this instant, or of a later one.
+      // Reads show the state of this instant, or of a later one.
       const completeAt = clock.monotonic() - (state().behindMillis ?? 0)
       const response = await edge.dispatch(request, peer)
       if (response.status < 400 && request.method !== 'OPTIONS') {

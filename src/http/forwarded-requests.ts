@@ -12,7 +12,7 @@ type Post = (message: AnswerMessage) => void
 
 /** A WebSocket of a reader thread. */
 class FarSocket implements Socket {
-  /** Bytes that were sent, and that the client is not known to have taken. */
+  /** Bytes that were sent, and that the client may not have taken yet. */
   #bufferedBytes = 0
   #wasFull = false
   #batch: Uint8Array[] | null = null
@@ -139,10 +139,10 @@ class FarRequest {
       this.post({ type: 'piece', id, bytes: value === undefined ? null : alone(value) })
       if (value === undefined) return this.onEnd()
       this.#next = this.#response!.read()
-      // A failure is told with the next piece.
+      // Reported when the reader thread asks for the piece. Until then, it must not become an unhandled rejection.
       this.#next.catch(() => {})
     } catch {
-      // Why it broke off was logged where the response was made.
+      // The reason was logged where the response was made.
       this.post({ type: 'broken', id })
       this.onEnd()
     }
@@ -169,7 +169,7 @@ class FarRequest {
     const gone = new Error('the client has disconnected')
     this.#gone.abort(gone)
     this.#body?.fail(gone)
-    // It ends by itself if it has already failed.
+    // A response that has failed already cannot be cancelled.
     this.#response?.cancel(gone).catch(() => {})
     this.#socket?.handler.closed()
   }

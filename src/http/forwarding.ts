@@ -1,6 +1,6 @@
 /**
- * The end of a reader thread: requests that the main thread has to answer. Bodies and WebSockets go in pieces, each of
- * which the receiving thread asks for, so that neither keeps more for a slow client than it would by itself.
+ * The reader thread's end of requests that the main thread has to answer. Bodies and WebSockets go in pieces, which the
+ * receiving thread asks for, so that neither thread keeps more for a slow client than it would by itself.
  */
 import type { Socket, SocketHandler } from './endpoint.ts'
 import type { Peer } from './peer.ts'
@@ -20,7 +20,7 @@ class Forwarded implements SocketHandler {
   #response: ArrivingPieces | null = null
   #body: Pieces | null = null
   #socket: Socket | null = null
-  /** Bytes for the WebSocket that the main thread does not know to be taken. */
+  /** Bytes sent over the WebSocket that the main thread does not yet know to be taken. */
   #unsaidBytes = 0
 
   constructor(

@@ -1,6 +1,6 @@
 /**
  * What features do for each other without knowing each other: each declares its part in its `Feature`, and others call
- * all parts here.
+ * the parts of all features here.
  */
 import type { Throttle } from '../base/pace.ts'
 import { perContext, type Context } from '../platform/context.ts'
@@ -17,7 +17,7 @@ export function registerFeatures(ctx: Context, features: readonly Feature[]): vo
   registry(ctx).features = features
 }
 
-/** Delete all rows about an account: features first that build on others. Returns what is to follow the commit. */
+/** Deletes all rows about an account, in features that build on others first. Returns what is to follow the commit. */
 export async function forgetAccount(ctx: Context, tx: Tx, did: Did): Promise<() => Promise<void>> {
   const sequels: (() => Promise<void>)[] = []
   for (const feature of registry(ctx).features.toReversed()) {
@@ -72,7 +72,7 @@ export function passOn(exchange: Exchange): Promise<Outline> {
   return forwarder.passOn!(exchange)
 }
 
-/** Whether a feature has every blob of an account kept. */
+/** Whether a feature requires every blob of an account to be kept. */
 export async function keepsBlobs(ctx: Context, reader: Reader, did: Did): Promise<boolean> {
   for (const feature of registry(ctx).features) if (await feature.keepsBlobs?.(reader, did)) return true
   return false

@@ -1,6 +1,6 @@
 /**
- * HTML templates: plain values are escaped, nested templates are not, so markup and content cannot be confused. What a
- * template holds is written when its language is known.
+ * HTML templates: plain values are escaped, nested templates are not, so markup and content cannot be confused. A
+ * template is written as text once its language is known.
  */
 import type { Language } from '../protocol/languages.ts'
 

@@ -19,8 +19,8 @@ const SOCKET_MESSAGE_BYTES = 1024
 /** Unread bytes of a client above which a message is dropped; `Socket.send` then returns false. */
 const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
 /**
- * A client that reads nothing is disconnected after this many pings. The runtime answers each, and would keep up to
- * `SOCKET_BACKPRESSURE_BYTES` of answers in memory for each client.
+ * A client that sends this many pings and reads nothing is disconnected. The runtime answers each ping, and would keep
+ * up to `SOCKET_BACKPRESSURE_BYTES` of answers in memory for each client.
  */
 const MAX_UNREAD_PINGS = 100
 /** A silent WebSocket client is pinged, and dropped if it stays silent for this long. */
@@ -100,8 +100,8 @@ export function openHttpServer(
 }
 
 /**
- * Takes back what `work` has the process listen for. Elysia would keep every server until the process ends, and with it
- * the certificates of each: there is another server whenever a certificate is renewed.
+ * Removes the listeners that `work` adds to the process. By them, Elysia would keep every server until the process
+ * ends, with its certificates: there is another server whenever a certificate is renewed.
  */
 function forgetting(event: 'beforeExit', work: () => unknown): void {
   const before = new Set(process.listeners(event))

@@ -74,9 +74,9 @@ export function chargeBytes(
 }
 
 /**
- * Charge a guess before it is judged, so that guesses that come at once cannot exceed the limit. Says nothing to the
- * client while there are points left. Rejects with `RateLimitExceeded`. Returns what takes the point back if the guess
- * was right.
+ * Charges a guess before it is judged, so that guesses that come at once cannot exceed the limit. The response does not
+ * mention the limit while there are points left. Rejects with `RateLimitExceeded`. Returns a function that takes the
+ * point back, for a guess that was right.
  */
 export async function chargeGuess(exchange: Exchange, what: Charge): Promise<() => void> {
   const { limits } = exchange.ctx
@@ -101,7 +101,7 @@ export async function refuseSpent(exchange: Exchange, name: LimitName, key?: str
   applyLimit(exchange, limits.spent(...charges))
 }
 
-/** Tell the tightest limit of a request, and refuse when it is used up. */
+/** Reports the tightest limit of a request in the response headers, and refuses the request if it is used up. */
 function applyLimit(exchange: Exchange, state: LimitState | null): void {
   if (state === null) return
   const before = states.get(exchange)

@@ -106,7 +106,7 @@ ${links.imprint && html`<a href="${links.imprint}" rel="noreferrer">${layoutText
 ${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">${layoutTexts.contact}</a>`}`
 }
 
-/** Other languages, for a page that can be shown again; what a form has answered cannot. */
+/** Other languages, for a page that can be shown again: the answer to a form cannot. */
 function languageChoice(current: Language, { url }: Request): Html {
   const { pathname, search } = new URL(url)
   const others = languages.filter((language) => language !== current)

@@ -7,8 +7,8 @@ export interface Peer {
   /** Clients reach the listener directly, so only the operator's proxies are believed: not every near peer is one. */
   readonly isDirect?: boolean
   /**
-   * Of a response that is a stream, the connection has taken each piece when it asks for the next one: the memory of
-   * the piece can be used again.
+   * Whether the connection no longer needs a piece of a streamed response when it asks for the next one, so that the
+   * memory of the piece can be used again.
    */
   readonly takesPieces?: boolean
   /** Lift the idle timeout of the connection, or restore it: it stays lifted after the response. */

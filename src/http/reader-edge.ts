@@ -1,7 +1,7 @@
 /**
- * The edge of a reader thread. It answers what it can answer with success, in the way of the dispatcher, and has the
- * main thread answer everything else: credentials, writes, refusals, errors, pages and WebSockets. On a machine that
- * follows another one, `follower-edge.ts` is in the place of the main thread.
+ * The edge of a reader thread. It handles requests as the dispatcher does, but sends only successful responses. The
+ * main thread answers everything else: credentials, writes, refusals, errors, pages and WebSockets. On a machine that
+ * follows another one, `follower-edge.ts` takes the place of the main thread.
  */
 import { Elsewhere } from '../base/elsewhere.ts'
 import type { Context } from '../platform/context.ts'
@@ -16,7 +16,7 @@ import { Hosts } from './site.ts'
 import { badHost, logRequest } from './dispatcher.ts'
 import { nsidOf, pathOf, targetsOf, XRPC_PREFIX, type Target } from './targets.ts'
 
-/** Headers with which a request may be about more than what is public. */
+/** Headers of requests that may be about more than public data. */
 const personalHeaders = ['authorization', 'dpop', 'atproto-proxy', 'upgrade'] as const
 
 export interface ReaderEdge {
@@ -61,7 +61,7 @@ export function createReaderEdge({
       if (logsRequests) logRequest(ctx, request, { route, status, startedAt })
       return response
     } catch (error) {
-      // Whatever this was, the main thread finds out too, and says or logs it.
+      // Whatever the error is, the main thread meets it too, and reports it.
       if (charged && chargesAgain) takeBackDeclared(exchange, target.limits)
       return forward(request, peer, { exchange, error })
     }
@@ -71,7 +71,7 @@ export function createReaderEdge({
     dispatch(request, peer) {
       const { method, headers, url } = request
       const site = hosts.siteAt(headers.get('host'))
-      // The URL of such a request may be none, so that it cannot be sent on.
+      // Such a request may have no valid URL, so it cannot be forwarded.
       if (site === null) return Promise.resolve(badHost())
       if ((method !== 'GET' && method !== 'HEAD') || personalHeaders.some((name) => headers.has(name)))
         return forward(request, peer)

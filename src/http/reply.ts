@@ -60,13 +60,13 @@ export function failure(exchange: RequestExchange, error: unknown): Response | P
   return response
 }
 
-/** With the id under which operators find the request. */
+/** Adds the id under which operators find the request. */
 function named(response: Response, id: string | null): Response {
   if (id !== null) response.headers.set(REQUEST_ID_HEADER, id)
   return response
 }
 
-/** Returns the response instead of one whose file the runtime could not open. Only blobs are sent as files. */
+/** Returns the response to send if the runtime could not open the file of another. Only blobs are sent as files. */
 export function unsentFile(ctx: Context, error: unknown): Response {
   logFailure(ctx, 'com.atproto.sync.getBlob', error)
   const refusal = refusalOf(error) ?? internalError()
@@ -137,14 +137,14 @@ function finished(exchange: RequestExchange, response: Response): Response {
   return encoded(codingRoom(exchange.ctx), exchange.request, response)
 }
 
-/** The headers of the request and its surface come first, as in `finished`. */
+/** Headers of the request and its surface override those of the outline, as in `finished`. */
 function drawn(exchange: RequestExchange, { status, headers: own, body }: Outline): Response {
   const headers = new Headers(headersOf(exchange, status))
   for (const name in own) if (!headers.has(name)) headers.set(name, own[name]!)
   return encoded(codingRoom(exchange.ctx), exchange.request, new Response(body, { status, headers }))
 }
 
-/** What a handler has set before it failed may allow public caching, which would keep the error for days. */
+/** Before it failed, a handler may have allowed public caching, which would keep the error for days. */
 function headersOf({ headersToSend }: RequestExchange, status: number): Headers {
   if (status < 400 || !headersToSend.get('cache-control')?.startsWith('public')) return headersToSend
   const headers = new Headers(headersToSend)

@@ -7,7 +7,7 @@ import { sql, type Reader, type Sql } from '../platform/database/database.ts'
 import type { Did } from '../protocol/identifiers.ts'
 import type { Refusal } from './errors.ts'
 
-/** Throws a `Refusal` if what the caller was let in with has ended since. */
+/** Throws a `Refusal` if the credential that admitted the caller has ended since. */
 export type Revalidate = (reader: Reader) => Promise<void>
 
 /**

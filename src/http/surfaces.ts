@@ -79,7 +79,7 @@ const exposedHeaders = [
   ...rateLimitHeaders,
 ]
 
-/** Whatever a response repeats of what strangers sent, browsers take it for what its type says. */
+/** A response may repeat what strangers sent: browsers must take it for what its type says. */
 const everywhere = { 'X-Content-Type-Options': 'nosniff' }
 const crossOrigin = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': exposedHeaders.join(', ') }
 const personal = { 'Cache-Control': 'private', Vary: 'Authorization' }

@@ -68,7 +68,7 @@ export function pathOf(url: string): string {
 /** Metric label of any path without an endpoint: clients must not be able to create labels. */
 const UNMATCHED = 'unmatched'
 
-/** They are the same for every server with the same endpoints. */
+/** Returns the targets, which are the same for every server with the same endpoints. */
 export const targetsOf = perList((endpoints: readonly Endpoint[]): Targets => {
   const methodTargets = new Map<string, MethodTarget>()
   const routes = new PathTable<Target>()

@@ -1,6 +1,6 @@
 /**
- * Tables of texts. A feature owns those of its pages and mails: English stands in the program and is the shape of the
- * others, each of which is loaded when a page first needs it.
+ * Tables of texts. Each feature owns the tables of its pages and mails. English is part of the program and defines the
+ * shape of the translations, each of which is loaded when a page first needs it.
  *
  * A text may hold values by name, `{handle}`; marks around words, `<terms>…</terms>`, for which the page passes the
  * element; and `<strong>` and `<code>`, which need nothing. A text that depends on a number is an object of the forms

@@ -14,7 +14,7 @@ interface Content {
   isStreamed: boolean
 }
 
-/** From either side, about what it sends and what it receives. */
+/** From either side, about a body that it sends or receives. */
 type PieceMessage =
   /** Null at the end of the body. */
   | { type: 'piece'; id: number; bytes: Uint8Array | null }
@@ -48,7 +48,7 @@ export type AnswerMessage =
   /** As in `Socket.cut`. */
   | { type: 'cut'; id: number }
 
-/** Bytes that share their memory with nothing else: a message copies all memory behind them. */
+/** Returns bytes that share their memory with no others: a message copies all of the memory behind them. */
 export const alone = (bytes: Uint8Array): Uint8Array =>
   bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes)
 

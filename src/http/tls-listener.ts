@@ -1,11 +1,11 @@
 /**
  * The listener for encrypted connections, and the one that redirects to it.
  *
- * The runtime takes certificates only when a port is opened. So another server opens the same port with new ones, and
- * the former one retires. For some seconds, its responses ask clients to close the connection, because one that is kept
- * is closed in the end, and a request on its way would be lost. Then it takes no new connections and closes idle ones,
- * while requests and WebSockets continue. A connection that the system has queued for it in that moment is reset, and
- * its client connects again.
+ * The runtime takes certificates only when a port is opened. So another server opens the same port with new
+ * certificates, and the former server retires. For some seconds, its responses ask clients to close their connections,
+ * because it closes those that stay open in the end, and a request on its way would be lost. Then it takes no new
+ * connections and closes idle ones, while requests and WebSockets continue. A connection that the system has queued for
+ * it in that moment is reset, and its client connects again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSOptions } from 'bun'
@@ -17,9 +17,9 @@ import { openHttpServer, type HttpServer } from './http-server.ts'
 import { openOr, stopAll } from './listener.ts'
 import { openRedirects } from './redirects.ts'
 
-/** Servers with former certificates that may still have connections. The WebSockets of the oldest are closed beyond. */
+/** Most servers with former certificates that may still have connections. Beyond this, the oldest is closed. */
 const MAX_RETIRED = 4
-/** Until a former server closes its port. Meanwhile it gets some of the new connections too. */
+/** How long a former server keeps its port open. In this time, it gets some of the new connections too. */
 const FAREWELL_MILLIS = 3000
 /** RFC 6455 registry: the server restarts, and the client should connect again. */
 const SERVICE_RESTART = 1012

@@ -18,8 +18,8 @@ const MAX_HEADERS = 16
 const MAX_HEADER_BYTES = 4096
 const BUFFER_BYTES = 64 * 1024
 /**
- * The parser gets stuck if an unread part fills its buffer before it ends, so pieces are far smaller, and each turn of
- * the event loop, in which such parts are emptied, has one.
+ * The parser gets stuck if an unread part fills its buffer before it ends. So pieces are far smaller, and the parser
+ * gets one in each turn of the event loop, in which unread parts are emptied.
  */
 const PIECE_BYTES = 32 * 1024
 const PART_BUFFER_BYTES = 4 * BUFFER_BYTES
@@ -96,7 +96,7 @@ export async function withUpload<T>(body: RequestBody, work: (form: UploadedForm
   })
   parser.on('file', (_, bytes, name) => {
     stream = bytes
-    // Its reader learns of it, if there is one.
+    // The reader of the file learns of the error, if there is a reader.
     bytes.on('error', () => undefined)
     // What browsers send if no file was chosen.
     if (!name) {
@@ -136,7 +136,7 @@ async function parserOf(body: RequestBody): Promise<BusboyInstance> {
 
 export class UploadedFile implements Upload {
   readonly #chunks: AsyncIterator<Uint8Array>
-  /** Read already. */
+  /** Bytes that were read ahead. */
   #held: Uint8Array = new Uint8Array()
 
   constructor(
