@@ -26,7 +26,7 @@ export class BoundedCache<Value, Key = string> {
     return this.#young.get(key) ?? this.#old.get(key)
   }
 
-  /** The same, after which the entry is as young as one that was set. */
+  /** As `get`, but makes the entry as young as one that was set. */
   use(key: Key): Value | undefined {
     const young = this.#young.get(key)
     if (young !== undefined) return young

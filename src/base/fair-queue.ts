@@ -70,7 +70,7 @@ export class FairQueue<T> {
     return this.#remove({ provider, network, address }, items.at(-1)!, false)
   }
 
-  /** Returns the item if it was in the queue. `hadTurn`: those of the client come last in their order from now on. */
+  /** Returns the item if it was in the queue. `hadTurn`: its client and the networks around it go last from now on. */
   #remove({ provider, network, address }: Client, item: T, hadTurn = true): T | undefined {
     const lines = [this.#all]
     const names = [provider, network, address]

@@ -1,8 +1,8 @@
-/** In place of what was waited for in vain. */
+/** What `inTime` returns for work that is late. */
 export const LATE = Symbol('late')
 
 /**
- * Waits for work for `millis` at most. Returns what it resolves to, or `LATE`; rejects if it does. Work that is late
+ * Waits for work for `millis` at most. Returns what it resolves to, or `LATE`; rejects if it rejects. Work that is late
  * continues, and its failure is ignored. Without `ref`, the process may end while it waits.
  */
 export async function inTime<T>(work: Promise<T>, millis: number, { ref = true } = {}): Promise<T | typeof LATE> {

@@ -1,6 +1,6 @@
 /**
  * Measures how deeply a JSON text is nested before it is parsed: much of the code that walks a value is recursive, and
- * `JSON.stringify` takes half a second to write 64 KB of which each level has one byte.
+ * `JSON.stringify` takes half a second for 64 KB in which every byte is another level.
  */
 
 /** Nesting levels of arrays and objects in what others send or publish. Records have a lower bound. */
@@ -16,8 +16,8 @@ interface JsonBounds {
 }
 
 /**
- * What a request may have: each of these takes far longer than the characters that it has. A megabyte of empty lists
- * takes a third of a second until it is stored, and one of members a tenth until it is parsed.
+ * Bounds of a request. Each of these parts takes far longer than its few characters suggest: a megabyte of empty lists
+ * takes a third of a second until it is stored, and a megabyte of members a tenth of a second until it is parsed.
  */
 export const requestBounds: JsonBounds = { depth: MAX_JSON_DEPTH, parts: 100_000, members: 20_000 }
 

@@ -1,4 +1,4 @@
-/** Results kept by one function: servers that start again in this process, or others beside it, differ by few lists. */
+/** Results that a function keeps: the servers of a process, one after another or side by side, differ by few lists. */
 const MAX_KEPT = 8
 
 /** Remembers what a pure function made of lists, as long as the lists have the same items in the same order. */

@@ -5,13 +5,13 @@ export interface PlaceBounds {
   size: number
   /** Places that one network may have; all of them if omitted. */
   ofNetwork?: number
-  /** Most that wait. Beyond that, the network that has most of them loses its newest. */
+  /** Most clients that wait. Beyond that, the network that has most of them loses its newest. */
   maxWaiting: number
   /** Longest wait; without end if omitted. */
   waitMillis?: number
 }
 
-/** Thrown to those who wait too long, or are too many. */
+/** Thrown to clients that wait for too long, or if too many wait. */
 export class NoPlace extends Error {}
 
 interface Waiting {
@@ -40,9 +40,9 @@ export class Places {
   }
 
   /**
-   * Take a place. Resolves to the function that gives it back; only its first call counts. Throws `NoPlace`, or the
+   * Takes a place. Resolves to the function that gives it back; only its first call counts. Throws `NoPlace`, or the
    * reason of the signal that `gone` returns if that aborts before there is a place. `gone` is called only if the
-   * client has to wait. What `client` says is read only while places are scarce.
+   * client has to wait. The fields of `client` are read only while places are scarce.
    */
   async enter(client: Client, gone?: () => AbortSignal): Promise<() => void> {
     return this.takeFree(client) ?? this.#turn(client, gone?.())

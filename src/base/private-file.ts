@@ -1,6 +1,6 @@
 /**
- * Files that only their owner may read. Apart from sealed files, so that the server, which seals none, does not load
- * the library for them.
+ * Files that only their owner may read. Not in the module of sealed files: the server seals none, and need not load the
+ * library that seals them.
  */
 import { randomBytes } from 'node:crypto'
 import {

@@ -111,12 +111,12 @@ export function refusalOf(url: string, { status, body, headers }: JsonAnswer): S
   )
 }
 
-/** How tokens begin: a server that repeats what it got must not get it shown, or logged. */
+/** How tokens begin. If a server repeats a token that it was sent, that must be neither shown nor logged. */
 const tokens = /\b(?:eyJ|clm_)[\w.~+/=-]{8,}/g
 
 /**
- * What a server says is shown to people and stored, so it must not look like more lines than one, nor fill the screen,
- * nor hold a token or a character that databases refuse.
+ * What a server says is shown to people and stored, so it must not look like several lines, fill the screen, or contain
+ * a token or a character that databases refuse.
  */
 export const inOneLine = (said: string, maxChars = MAX_SAID_CHARS): string =>
   said

@@ -3,7 +3,7 @@
  * quadratic time on a text made of slashes.
  */
 
-/** Returns the text without the characters at its end that `isCut`. Reads those characters and one more. */
+/** Returns the text without the characters at its end for which `isCut` is true. Reads those and one more. */
 export function withoutTrailing(text: string, isCut: (character: string) => boolean): string {
   let end = text.length
   while (end > 0) {

@@ -20,7 +20,7 @@ export async function* unstalled<T>(source: AsyncIterable<T>, millis: number): A
   }
 }
 
-/** What a source of bytes has to deliver, in the time in which it is waited for. */
+/** The pace that a source of bytes has to keep. Only time in which a reader waits for it counts. */
 export interface ArrivalPace {
   /** Longest wait for the next bytes, and the time in which there have to be `leastBytes`. */
   millis: number
@@ -52,7 +52,7 @@ export async function* steady(
   }
 }
 
-/** Of uploads, which take a place from others while they arrive: somewhat less than 9 kB/s, for six hours. */
+/** For uploads, which take a place from others while they arrive: somewhat less than 9 kB/s, for six hours. */
 export const uploadPace: ArrivalPace = {
   millis: MINUTE_MILLIS,
   leastBytes: 512 * 1024,
