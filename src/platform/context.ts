@@ -68,7 +68,7 @@ export interface Signals {
 /**
  * Returns a function that makes a value on first use and keeps it for each context. For state that belongs to one
  * running server and one feature: a cache, a key, an outbox. A module variable would be shared by all servers of the
- * process. A promise that fails, as while the database is away, is not kept.
+ * process. A promise that rejects, for example while the database is unavailable, is not kept.
  */
 export function perContext<T>(make: (ctx: Context) => T): (ctx: Context) => T {
   const made = new WeakMap<Context, { value: T }>()

@@ -1,6 +1,6 @@
 /** Colours of the operator's brand, and whether they can be read on the pages. WCAG 2.2, 1.4.3. */
 
-/** What the accent is written on, and what is written on it, as in the stylesheet. */
+/** Colours behind text in the accent colour, and of text on that colour, as in the stylesheet. */
 const grounds = {
   light: ['#ffffff', '#eef3f1', '#f6f9f8'],
   dark: ['#151f1c', '#0d1412', '#1b2724', '#06231b'],

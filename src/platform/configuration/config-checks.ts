@@ -45,7 +45,7 @@ const MAX_ALERT_ADDRESSES = 10
 /** Rules that all S3-compatible stores share. */
 const bucketName = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i
 const keyPrefix = /^(?:[\w.-]+\/)*$/
-/** Most that a store copies in one request. */
+/** Most bytes that a store copies in one request. */
 const MAX_COPIED_BYTES = 5 * 1024 ** 3
 const s3KeyNames = {
   s3Bucket: 'blobs.s3_bucket',
@@ -56,7 +56,7 @@ const s3KeyNames = {
 
 const MAX_FORMER_URLS = 8
 
-/** Three tries to renew the lease have to fit in it. */
+/** Three attempts to renew the lease have to fit into this time. */
 const MIN_TAKEOVER_SECS = 3
 
 export const checks: readonly Check[] = [

@@ -22,7 +22,7 @@ export interface Problem {
 
 export type Table = Readonly<Record<string, unknown>>
 
-/** What the files say. `problem` is the one that keeps the last of them from being read. */
+/** The contents of the files. `problem` is why the last of them could not be read. */
 export interface ConfigFiles {
   table: Table
   env: Sources['env']
@@ -52,7 +52,7 @@ export const isOfVariables = (path: string): boolean => path.endsWith('.env')
 
 const nameIn = (env: Sources['env']): string | null => env[CONFIG_VARIABLE]?.trim() || null
 
-/** `named`: the file has to exist. The variables may name a file of keys. */
+/** Reads a file of variables, which may name a file of keys. The default file may be missing, unless it was named. */
 function readVariables(env: Sources['env'], readFile: Sources['readFile'], path: string): ConfigFiles {
   const text = read(readFile, path)
   if (text === null)

@@ -131,9 +131,7 @@ export const serviceAddress = textual('URL', (given) =>
   httpUrl.fromText(given.includes('://') ? given : `https://${given}`),
 )
 
-/**
- * The scope of a full session. An operator may name it for agents; it gives them nothing that their endpoints do not.
- */
+/** The scope of a full session. An operator may name it for agents; it permits nothing that their endpoints do not. */
 const FULL_ACCESS = 'com.atproto.access'
 
 /** A scope in canonical form, so that scopes can be compared as strings. */

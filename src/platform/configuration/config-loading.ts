@@ -188,7 +188,7 @@ const REFERENCE_PREFIX = 'PDS_'
 /** A container platform may set any number of them, for a service that is called "pds". */
 const MAX_NAMED_VARIABLES = 20
 
-/** The keys that mean the same here. */
+/** The keys of this server that mean the same. */
 const referenceKeys: Readonly<Record<string, string>> = {
   PDS_HOSTNAME: 'public_url',
   PDS_PORT: 'port',

@@ -20,7 +20,7 @@ export function unsetLine(text: string, prefix: string): number | null {
   return null
 }
 
-/** Of a line and those that its value continues on. `name` is null if it sets no variable. */
+/** Yields each line, with the lines on which its value continues. `name` is null if the line sets no variable. */
 function* entriesOf(text: string): Generator<{ number: number; line: string; name: string | null; value: string }> {
   let number = 1
   for (let at = 0; at < text.length;) {

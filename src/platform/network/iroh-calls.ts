@@ -1,7 +1,7 @@
 /**
- * How the library is called. It takes and returns bytes as arrays of numbers, and nothing in it can be cancelled: each
- * call is raced against a timeout, and what loses is closed. The messages of its errors end with a backtrace, so only
- * their first line is kept.
+ * How the QUIC library is called. It takes and returns bytes as arrays of numbers, and nothing in it can be cancelled:
+ * each call is raced against a timeout, and what loses is closed. The messages of its errors end with a backtrace, so
+ * only their first line is kept.
  */
 import type { Connection } from '@number0/iroh'
 import { inTime, LATE } from '../../base/in-time.ts'

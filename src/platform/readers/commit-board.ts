@@ -2,13 +2,13 @@
  * What the main thread tells reader threads about commits, in memory that they share.
  *
  * A commit is noted before SQLite makes it visible, and again once it is on the disk. A reader may begin to read a
- * state only while both notes agree, and still agree afterwards: that state is on the disk. While they differ, it stays
- * with the state that it has.
+ * state only if both notes agree before and afterwards: that state is on the disk. While they differ, the reader keeps
+ * the state that it has.
  */
 
 /**
- * Where the numbers are: of the newest commit, of the newest one on the disk, how many statements readers have run, and
- * then the state of each reader.
+ * Places of the numbers: the newest commit, the newest one on the disk, how many statements readers have run, and then
+ * the state of each reader.
  */
 const COMMITTED = 0
 const FLUSHED = 1
@@ -16,13 +16,13 @@ const STATEMENTS = 2
 const STATES = 3
 /** State of a reader that reads nothing. */
 const GONE = -1
-/** How long writers wait for readers to leave a log that is to start over. */
+/** How long writers wait for readers to leave a log that is to restart. */
 const LEAVE_MILLIS = 50
 
 export class CommitBoard {
   readonly #notes: Int32Array<SharedArrayBuffer>
 
-  /** `shared` is that of the board of another thread. */
+  /** `shared` is the memory of the board of another thread. */
   constructor(
     readers: number,
     readonly shared: SharedArrayBuffer = new SharedArrayBuffer((STATES + readers) * Int32Array.BYTES_PER_ELEMENT),
@@ -39,19 +39,19 @@ export class CommitBoard {
     return Atomics.load(this.#notes, COMMITTED)
   }
 
-  /** Call it before COMMIT. Returns the state that this makes. */
+  /** Call it before COMMIT. Returns the state that the commit makes. */
   begin(): number {
     Atomics.add(this.#notes, COMMITTED, 1)
     return this.#committed
   }
 
-  /** The newest commit, or the one that makes this state and all before it, is on the disk, or was not made. */
+  /** The commit of this state, and all before it, are on the disk, or were not made. By default, the newest commit. */
   settle(state = this.#committed): void {
     Atomics.store(this.#notes, FLUSHED, state)
     Atomics.notify(this.#notes, FLUSHED)
   }
 
-  /** Begins to `read`. Returns the state that it reads; null while a commit is on its way to the disk. */
+  /** Begins to `read`. Returns the state that is read; null while a commit is on its way to the disk. */
   steady(read: () => void): number | null {
     const committed = this.#committed
     if (committed !== this.flushed) return null
@@ -59,7 +59,7 @@ export class CommitBoard {
     return this.#committed === committed ? committed : null
   }
 
-  /** Resolves when another state than this one is on the disk, or after this time: returns false then. */
+  /** Resolves to true once another state than this one is on the disk, or to false after `millis`. */
   async after(state: number, millis = Infinity): Promise<boolean> {
     const waiting = Atomics.waitAsync(this.#notes, FLUSHED, state, millis)
     return !waiting.async || (await waiting.value) !== 'timed-out'
@@ -85,15 +85,15 @@ export class CommitBoard {
   }
 
   /**
-   * Has readers start over, so that none of them uses a log that was copied into the database: it could not start over.
-   * Call it while no commit is on its way.
+   * Makes readers start over. A reader that still uses a log that was copied into the database keeps it from
+   * restarting. Call it while no commit is on its way.
    */
   renewReaders(): void {
     this.begin()
     this.settle()
   }
 
-  /** Resolves when they have started over, or have taken too long. */
+  /** Resolves when all readers have started over, or have taken too long. */
   async renewed(): Promise<void> {
     const deadline = performance.now() + LEAVE_MILLIS
     while (!this.#areCurrent && performance.now() < deadline) await Bun.sleep(1)

@@ -16,7 +16,7 @@ export const readerConfigKeys = [
 
 export type ReaderConfig = Pick<Config, (typeof readerConfigKeys)[number]> & { blobs: Partial<Config['blobs']> }
 
-/** A bucket needs a secret: the main thread reads it. */
+/** Blobs in a folder. A bucket needs a secret, so only the main thread reads from it. */
 const inFolder = {
   store: 'folder',
   s3Bucket: null,
@@ -43,7 +43,7 @@ export interface ReaderStart {
   slots: SharedArrayBuffer
   /** Counts of responses by endpoint and class of status: see `ReaderCounts`. */
   counts: SharedArrayBuffer
-  /** The monotonic clock of the main thread, which limits are counted by. */
+  /** The monotonic clock of the main thread, by which limits are counted. */
   monotonic: number
   /** Whether each request has a line in the log. */
   logsRequests: boolean

@@ -11,7 +11,7 @@ const ENDS_AT = 0
 const KEY = 2
 const USED = 4
 const SLOTS = 2 ** 17
-/** Slots that a window may be in; the one that ends first makes room. */
+/** Slots that the window of a key may be in. If all are taken, the window that ends first makes room. */
 const TRIES = 8
 const DOUBLES = SLOT_BYTES / Float64Array.BYTES_PER_ELEMENT
 const INTEGERS = SLOT_BYTES / Int32Array.BYTES_PER_ELEMENT
@@ -45,7 +45,7 @@ export class SharedSlots {
   /** Returns the window of a key, or a new one. */
   at(key: string, now: number, millis: number): SharedSlot {
     const first = Bun.hash.xxHash32(key) | 0
-    // Zero is that of an empty slot.
+    // A key of zero marks an empty slot.
     const second = Bun.hash.cityHash32(key) | 1
     let [oldest, oldestEndsAt] = [0, Infinity]
     for (let tries = 0; tries < TRIES; tries++) {

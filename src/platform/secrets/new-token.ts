@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { formatOpaqueToken, OPAQUE_TOKEN_BYTES, opaqueTokenHash } from '../../protocol/opaque-token.ts'
 
 /**
- * Returns a new opaque token, and its hash, which is all that is stored of it. None begins with a hyphen: people pass
- * some tokens to commands, which would take such a one for an option.
+ * Returns a new opaque token, and its hash, which is all that is stored of it. No token begins with a hyphen: people
+ * pass some of them to commands, which would take that for an option.
  */
 export function newToken(): { token: string; hash: string } {
   for (;;) {

@@ -15,8 +15,7 @@ const TOKEN_BYTES = 32
 export const ownTokenPath = (dataDir: string): string => join(dataDir, TOKEN_FILE)
 
 /**
- * Returns the token of a data directory; null if no server has made one. Throws `OperatorError` if it
- * cannot be read.
+ * Returns the token of a data directory; null if no server has made one. Throws `OperatorError` if it cannot be read.
  */
 export function findOwnToken(dataDir: string): Secret<string> | null {
   const path = ownTokenPath(dataDir)

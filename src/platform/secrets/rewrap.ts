@@ -6,7 +6,7 @@ import { inPages, sql, type Database, type Sql } from '../database/database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { SecretDoesNotOpen, type Vault } from './vault.ts'
 
-/** Every column that holds wrapped secrets, and what names its rows. A test compares the columns with the schema. */
+/** Every column that holds wrapped secrets, and the key of its rows. A test compares the columns with the schema. */
 const places: readonly { table: Sql; column: Sql; key: Sql }[] = [
   { table: sql`server_secret`, column: sql`wrapped`, key: sql`name` },
   { table: sql`account`, column: sql`signing_key_wrapped`, key: sql`did` },

@@ -57,8 +57,8 @@ export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE
  */
 export function keyFileBeside(dataDir: string): Uint8Array {
   const path = masterKeyFile(dataDir)
-  // Whole or not at all, and before it wraps anything: what a lost key has wrapped would keep the server from ever
-  // starting.
+  // Written as a whole or not at all, and before the key wraps anything: secrets under a lost key would keep the server
+  // from ever starting.
   if (!existsSync(path)) writePrivately(path, `${randomBytes(32).toString('hex')}\n`, { replace: true })
   const key = readKeyFile(path)
   if (key === null) throw inWords(notAKey(path))
