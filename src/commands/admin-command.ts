@@ -16,7 +16,7 @@ export interface Answer {
 }
 
 interface OperatorCommand extends Omit<Command, 'run'> {
-  /** It sends no token, and needs none. */
+  /** The command sends no token, and needs none. */
   isOpen?: boolean
   run(invocation: Invocation & { server: Server }): Promise<Answer>
 }
@@ -75,8 +75,8 @@ async function tokenFrom(file: string | boolean | undefined, terminal: Terminal)
 }
 
 /**
- * Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only loopback may
- * use http.
+ * Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only a loopback
+ * address may use http.
  */
 function adminOrigin(text: string): string {
   const url = URL.parse(text)

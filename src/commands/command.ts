@@ -17,7 +17,7 @@ export class Interrupted extends Error {}
 export interface Terminal extends Sources {
   out(text: string): void
   err(text: string): void
-  /** Resolves when the reader of standard output goes away, for example when `head` has its lines. */
+  /** Resolves when the reader of standard output closes it, for example when `head` has its lines. */
   outputClosed(): Promise<void>
   /** True if a person is at the terminal and can be asked questions. */
   isInteractive: boolean
@@ -27,7 +27,7 @@ export interface Terminal extends Sources {
    * Returns the next line of standard input, or null after the last. It is for secrets, which must not be arguments.
    */
   nextLine(): Promise<string | null>
-  /** The instant, for what is signed. In milliseconds since the epoch. */
+  /** The current time in milliseconds since the epoch, for what is signed. */
   now(): number
   /** Wait, between requests to a server. */
   pause(millis: number): Promise<void>

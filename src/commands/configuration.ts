@@ -45,7 +45,8 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
 }
 
 /**
- * Returns the operator's credential: the configured one, or with `--dev` the one that the development server has made.
+ * Returns the operator's credential: the configured one, or with `--dev` the one that the development server has
+ * generated.
  */
 export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
   adminToken ?? (options['dev'] === true ? findOwnToken(dataDir) : null)

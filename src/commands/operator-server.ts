@@ -10,7 +10,7 @@ import { ownUrl } from '../platform/configuration/own-url.ts'
 /** Timeout of a request: long enough to delete a large account or to check all blobs. */
 const TIMEOUT_MILLIS = 600_000
 
-/** The status of methods that a server does not have. */
+/** The status for methods that a server does not offer. */
 const NOT_OFFERED = 501
 
 /** No server accepts connections at the address. */
@@ -88,7 +88,7 @@ export class Server {
     )
   }
 
-  /** `timeoutMillis` limits how long all of the response may take; null if it may take any time. */
+  /** `timeoutMillis` limits the time until the whole response has arrived; null sets no limit. */
   #fetch(path: string, init: Request, timeoutMillis: number | null = TIMEOUT_MILLIS): Promise<Response> {
     const route = safeRoute(new URL(this.url).protocol)
     const headers = { ...init.headers, 'user-agent': userAgentHeader('cli') }

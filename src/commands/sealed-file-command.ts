@@ -1,6 +1,6 @@
 /**
- * Commands that open an encrypted file of their user: where it is, and the passphrase that opens it, from an
- * environment variable or typed at the terminal. What seals and opens files is loaded on use.
+ * Commands that open an encrypted file of their user. They share the path of the file and its passphrase, which comes
+ * from an environment variable or is typed at the terminal. The code that seals and opens files is loaded on use.
  */
 import { resolve } from 'node:path'
 import {
@@ -15,12 +15,12 @@ import {
 
 /** A kind of file, and what its commands have in common. */
 export interface SealedFileKind {
-  /** Its name in the data folder of the user. `--file` names another path. */
+  /** Name of the file in the user's data folder. `--file` names another path. */
   fileName: string
-  /** How the names of its environment variables begin. */
+  /** Prefix of the names of its environment variables. */
   variables: string
   options: Readonly<Record<string, Option>>
-  /** The end of the help of each command. */
+  /** The end of each command's help. */
   howItOpens: string
 }
 
@@ -51,7 +51,7 @@ export async function sealedFilePath(
 export const passphraseVariable = ({ variables }: Pick<SealedFileKind, 'variables'>): string =>
   `${variables}_PASSPHRASE`
 
-/** The cost of deriving a key from the passphrase. Throws `Misuse` if the variable is not a number in the bounds. */
+/** Returns the cost of deriving a key from the passphrase. Throws `Misuse` if the variable is out of bounds. */
 export async function workFactorOf({ variables }: SealedFileKind, { env }: Terminal): Promise<number> {
   const { DEFAULT_WORK_FACTOR, MIN_WORK_FACTOR, MAX_WORK_FACTOR } = await import('../base/sealed-file.ts')
   const variable = `${variables}_WORK_FACTOR`
@@ -63,7 +63,7 @@ export async function workFactorOf({ variables }: SealedFileKind, { env }: Termi
   return factor
 }
 
-/** Throws `Misuse` if there is neither the variable nor a terminal, or if a new passphrase is typed in two ways. */
+/** Throws `Misuse` without the variable or a terminal, or if the two entries of a new passphrase differ. */
 export async function passphraseOf(
   kind: SealedFileKind,
   terminal: Terminal,

@@ -1,8 +1,8 @@
-/** What a running server says of itself at `/xrpc/_health`. */
+/** What a running server says about itself at `/xrpc/_health`. */
 import { fetchJson, inOneLine, NoAnswer } from '../base/server-request.ts'
 import { SOFTWARE_NAME } from '../base/version.ts'
 
-/** A health request is cheap, and fails by itself within two seconds. */
+/** A health request is cheap, and the server itself gives up within two seconds. */
 const TIMEOUT_MILLIS = 5000
 const PAUSE_MILLIS = 250
 const MAX_REASON_CHARS = 200
@@ -10,13 +10,13 @@ const MAX_REASON_CHARS = 200
 export interface ServerHealth {
   /** `absent`: nothing responds at the address, or another program does. */
   state: 'healthy' | 'failing' | 'absent'
-  /** Name and version, such as `holdfast v1.2.3`; null if it does not say. */
+  /** Name and version, such as `holdfast v1.2.3`; null if the server does not say. */
   software: string | null
   /** Why it is not healthy. */
   reason: string | null
 }
 
-/** Ask the server at this origin. Other servers have such a response too. Never throws. */
+/** Ask the server at this origin. Other servers have such an endpoint too. Never throws. */
 export async function askHealth(url: string): Promise<ServerHealth> {
   try {
     const { status, body } = await fetchJson(`${url}/xrpc/_health`, {}, TIMEOUT_MILLIS)
@@ -36,8 +36,8 @@ export async function askHealth(url: string): Promise<ServerHealth> {
 }
 
 /**
- * Ask until the server is healthy and, if `software` is given, is that version, for at most `withinMillis`. Returns the
- * last answer: it waits for nothing if the first one is good.
+ * Ask until the server is healthy and, if `software` is given, runs that version, for at most `withinMillis`. Returns
+ * the last answer, at once if the first one is good.
  */
 export async function awaitHealth(
   url: string,
@@ -53,7 +53,7 @@ export async function awaitHealth(
   }
 }
 
-/** A healthy server of another version is not the one that was waited for. */
+/** A healthy server of another version is not the expected one. */
 const judged = (health: ServerHealth, software: string | null): ServerHealth =>
   health.state === 'healthy'
     ? { ...health, state: 'failing', reason: `${health.software} responds instead of ${software}` }

@@ -1,4 +1,4 @@
-/** The domain of a service: its host name, and the one under which it offers handles. */
+/** The domain of a service: its host name, under which it also offers handles. */
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { isValidTld } from '@atproto/syntax'
@@ -12,8 +12,8 @@ export type ParsedDomain = { ok: true; domain: string } | { ok: false; fault: st
 const wrong = (fault: string): ParsedDomain => ({ ok: false, fault })
 
 /**
- * Returns the domain in lower case, or why it is none that handles and identities can be under. `allowsTest`: names
- * under .test are for development.
+ * Returns the domain in lower case, or the reason why no handles and identities can be under it. `allowsTest`: accept
+ * names under .test, which are for development.
  */
 export function parseServiceDomain(given: string, { allowsTest = false } = {}): ParsedDomain {
   const text = given.trim().toLowerCase().replace(/\.$/, '')
@@ -45,7 +45,7 @@ export function requireServiceDomain(given: string, options: { allowsTest: boole
   return parsed.domain
 }
 
-/** The variables that make a server that of a domain. */
+/** The variables that configure a server for a domain. */
 export const variablesOf = (domain: string) => ({
   SERVICE_PUBLIC_URL: `https://${domain}`,
   SERVICE_AVAILABLE_USER_DOMAINS: domain,

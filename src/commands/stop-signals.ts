@@ -1,12 +1,12 @@
-/** The signals on which a command ends in order. */
+/** The signals on which a command stops cleanly. */
 import { readFileSync, rmSync } from 'node:fs'
 import { exitCodes } from './command.ts'
 
 const HANGUP_BIT = 1n
 
 /**
- * SIGHUP, which the system sends when a terminal is closed, is one of them unless this process was started to ignore
- * it, as `nohup` starts it: a handler would end that.
+ * SIGHUP, which the system sends when a terminal is closed, is one of them. The exception is a process that was started
+ * to ignore it, as by `nohup`: a handler would undo that.
  */
 export const stopSignals = (): NodeJS.Signals[] => [
   'SIGTERM',
@@ -15,8 +15,8 @@ export const stopSignals = (): NodeJS.Signals[] => [
 ]
 
 /**
- * Delete a file or a folder that holds what is private, and that nothing else would delete, if the command is stopped.
- * Returns what ends that.
+ * If the command is stopped, delete a file or a folder with private contents that nothing else would delete. Returns a
+ * function that cancels this.
  */
 export function deleteIfInterrupted(path: string): () => void {
   const end = () => {
@@ -28,7 +28,7 @@ export function deleteIfInterrupted(path: string): () => void {
   return () => signals.forEach((signal) => process.off(signal, end))
 }
 
-/** Only Linux says what a process ignores. Elsewhere: `nohup` leaves no process a terminal to write to. */
+/** Only Linux tells which signals a process ignores. Elsewhere: `nohup` leaves a process no terminal to write to. */
 function isHangupIgnored(): boolean {
   if (process.platform !== 'linux') return !process.stdout.isTTY
   const ignored = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'

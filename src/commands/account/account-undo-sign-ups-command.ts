@@ -52,8 +52,8 @@ never deleted.`,
 })
 
 /**
- * Returns the DIDs of the accounts that a list names. Throws OperatorError for a name of none of them: the account that
- * was meant would not be kept.
+ * Returns the DIDs of the accounts that a list names. Throws OperatorError for a name that belongs to none of them:
+ * otherwise the account that was meant would not be kept.
  */
 function keptAccounts(accounts: readonly Pick<SignUp, 'did' | 'handle'>[], list: string): ReadonlySet<string> {
   const names = list

@@ -3,15 +3,15 @@ import { link, open, rename, rm } from 'node:fs/promises'
 import { OperatorError } from '../../base/operator-error.ts'
 import { deleteIfInterrupted } from '../stop-signals.ts'
 
-/** The record that ends a ZIP archive has these bytes, and begins with this signature. */
+/** A ZIP archive ends with a record of this many bytes, which begins with this signature. */
 const END_BYTES = 22
 const END_SIGNATURE = Buffer.from([0x50, 0x4b, 0x05, 0x06])
 
 /**
- * Write an archive to a file, which has its name once all of it is there. Returns its size in bytes.
+ * Write an archive to a file that appears under its name once it is complete. Returns its size in bytes.
  *
- * It arrives in a file of its own: one that exists may be that of another export, or a link that another user has
- * placed in a shared folder.
+ * The archive is first written to a new file with a random name. A file with a fixed name could belong to another
+ * export, or be a link that another user has placed in a shared folder.
  */
 export async function saveArchive(archive: AsyncIterable<Uint8Array>, path: string): Promise<number> {
   const part = `${path}.${crypto.randomUUID()}.part`
@@ -45,7 +45,7 @@ async function saved(archive: AsyncIterable<Uint8Array>, path: string): Promise<
   return size
 }
 
-/** Give a file its name, unless another one has it. */
+/** Give a file its name, unless another file has it. */
 async function giveName(part: string, path: string): Promise<void> {
   try {
     await link(part, path)
@@ -56,7 +56,7 @@ async function giveName(part: string, path: string): Promise<void> {
   }
 }
 
-/** Throws OperatorError if there is a file, or a link to nothing. Call it before the archive is asked for. */
+/** Throws OperatorError if the path is a file, or a link to nothing. Call it before the archive is requested. */
 export function requireNoFile(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })) throw new OperatorError(`${path} already exists`)
 }

@@ -20,15 +20,15 @@ export interface FoundAccount {
   takedownRef: string | null
   hasPassword: boolean
   furtherHandles: string[]
-  /** How its recovery share stands: `none`, `held`, or a release that is `pending` or `collectable`. */
+  /** State of its recovery share: `none`, `held`, or a release that is `pending` or `collectable`. */
   escrow: string
   /** Whether the server serves the document of its did:web. */
   didWebHosting: boolean
   invitesDisabled: boolean
   flags: { val: string; labelerDid: string }[]
-  /** The account that made it for a program; null if none did. */
+  /** The account that created it for a program; null if none did. */
   madeBy: string | null
-  /** The accounts that it made for programs. */
+  /** The accounts that it created for programs. */
   children: { did: string; handle: string | null; status: string }[]
 }
 

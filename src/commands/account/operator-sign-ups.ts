@@ -12,7 +12,7 @@ export interface SignUp {
   role: string | null
   records: number
   blobs: number
-  /** It moved here from another server. */
+  /** Whether the account moved here from another server. */
   arrived: boolean
 }
 
@@ -32,8 +32,8 @@ export const windowOptions = {
 } as const satisfies Record<string, Option>
 
 /**
- * Returns the accounts made in the period of the options. Its end is fixed first, so that pages do not shift. Throws
- * `Misuse` for an empty time, as of a variable that is not set: the default would stand for another period.
+ * Returns the accounts made in the period of the options. Fixes the end of the period first, so that pages do not
+ * shift. Throws `Misuse` for an empty time, for example from an unset variable: the default would mean another period.
  */
 export async function signUpsIn(
   server: Server,

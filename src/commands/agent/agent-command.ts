@@ -1,4 +1,4 @@
-/** What the commands of an agent share: its file, and what opens it. The agent itself is loaded on use. */
+/** What the commands of an agent share: its file, and what opens the file. The agent itself is loaded on use. */
 import { resolve } from 'node:path'
 import type { AgentContents } from '../../agent-client/agent-contents.ts'
 import type { Agent } from '../../agent-client/agent.ts'
@@ -33,7 +33,7 @@ export const agentCommand = sealedFileCommand(credentialFile)
 
 export const agentPath = (invocation: Invocation): Promise<string> => sealedFilePath(credentialFile, invocation)
 
-/** The agent of the options; null if there is none. */
+/** Returns the agent that the options name; null if there is none. */
 export async function findAgent(invocation: Invocation): Promise<Agent | null> {
   const path = await agentPath(invocation)
   const { SealedFile, needsPassphrase } = await import('../../base/sealed-file.ts')
@@ -45,7 +45,7 @@ export async function findAgent(invocation: Invocation): Promise<Agent | null> {
   return agentOf(invocation.terminal, file, await file.read())
 }
 
-/** The agent of the options. Throws OperatorError if there is none. */
+/** Returns the agent that the options name. Throws OperatorError if there is none. */
 export async function openAgent(invocation: Invocation): Promise<Agent> {
   const agent = await findAgent(invocation)
   if (agent === null)
@@ -55,7 +55,7 @@ export async function openAgent(invocation: Invocation): Promise<Agent> {
   return agent
 }
 
-/** An agent that has not registered yet. Its file is written when it has; a key file that it needs is made now. */
+/** Returns an agent that has not registered yet. Its file is written after registration; a key file is written now. */
 export async function makeAgent(invocation: Invocation, contents: AgentContents): Promise<Agent> {
   const path = await agentPath(invocation)
   const { terminal } = invocation
@@ -98,7 +98,7 @@ async function readKey(invocation: Invocation, path: string): Promise<string> {
   return key
 }
 
-/** An assistant may start several programs at once: the key is that of the first which makes one. */
+/** An assistant may start several programs at once: all use the key of the first one that makes one. */
 async function readOrMakeKey(invocation: Invocation, path: string): Promise<string> {
   const [{ newSealKey }, { writePrivately }] = await Promise.all([
     import('../../base/sealed-file.ts'),

@@ -4,7 +4,7 @@ import { MAX_AGENT_NAME_CHARS } from '../../protocol/agent-names.ts'
 import { agentCommand, findAgent, makeAgent } from './agent-command.ts'
 import { Misuse, type Invocation, type Option, type Terminal } from '../command.ts'
 
-/** How an agent registers; "holdfast agent mcp" takes them too. */
+/** Options that say how an agent registers. "holdfast agent mcp" takes them too. */
 export const registrationOptions = {
   server: { value: 'URL', doc: 'The server that hosts the account.' },
   name: { value: 'NAME', doc: 'Name that the account holder sees, such as "Calendar".' },
@@ -66,7 +66,7 @@ async function agentToRegister(invocation: Invocation) {
   return known
 }
 
-/** The agent that the options describe. Throws `Misuse` if they do not fit together. */
+/** Returns the agent that the options describe. Throws `Misuse` if they do not fit together. */
 export async function newAgent({ options }: Invocation, server: string) {
   const [{ freshAgent, registrationTypes }, { serverOrigin }] = await Promise.all([
     import('../../agent-client/agent-contents.ts'),
@@ -88,7 +88,7 @@ export async function newAgent({ options }: Invocation, server: string) {
   })
 }
 
-/** Servers show it in one line. Throws `Misuse` if they would have to change it. */
+/** Servers show the name in one line. Throws `Misuse` if they would have to change it. */
 function agentName(text: string): string {
   const name = text.trim()
   if (name === '' || name.length > MAX_AGENT_NAME_CHARS || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name))

@@ -56,7 +56,7 @@ async function asHolder(invocation: Invocation, url: string, registrationId: str
   }
 }
 
-/** Whether it succeeds changes nothing about the agent. */
+/** Signing out may fail, which changes nothing about the agent. */
 async function signOut(terminal: Terminal, url: string, refreshJwt: string): Promise<void> {
   const { fetchJson, refusalOf } = await import('../../base/server-request.ts')
   const headers = { authorization: `Bearer ${refreshJwt}` }

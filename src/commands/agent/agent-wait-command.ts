@@ -1,7 +1,7 @@
 import { HOUR_MILLIS } from '../../base/durations.ts'
 import { agentCommand, openAgent } from './agent-command.ts'
 
-/** Longer than a code is good for, so that the server says when it is over. */
+/** Longer than a code is valid, so that the server says when it has expired. */
 const MAX_WAIT_MILLIS = HOUR_MILLIS
 
 export const agentWaitCommand = agentCommand({

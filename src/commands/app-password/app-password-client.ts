@@ -1,4 +1,4 @@
-/** What the commands for app passwords share: the session of the account holder, and how an app password is printed. */
+/** What the commands for app passwords share: the account holder's session, and how an app password is printed. */
 import { Misuse, type Command, type Invocation, type Option } from '../command.ts'
 import { NewServer, passwordOption, secret } from '../migrate/migrate-client.ts'
 
@@ -19,7 +19,7 @@ export interface AppPasswordView {
   lastUsedAt?: string
 }
 
-/** A command of the holder of the account that the first argument names, signed in at the server of the options. */
+/** A command for the holder of the account in the first argument, signed in at the server that the options name. */
 export const holderCommand = ({
   run,
   ...command

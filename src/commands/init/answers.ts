@@ -1,6 +1,6 @@
 /**
- * What `holdfast init` has to know, as variables: from its options, from variables of its own environment, from the
- * file that is there, from the environment of a reference PDS, and from the person at the terminal, in this order.
+ * What `holdfast init` has to know, as variables. They come, in this order, from its options, from variables of its own
+ * environment, from the existing file, from the environment of a reference PDS, and from the person at the terminal.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -32,21 +32,21 @@ export interface Answers {
   signUp: SignUp
   /** Variables of the reference that have no counterpart, with the reason. */
   dropped: Readonly<Record<string, string>>
-  /** Names of variables to which options or the environment give another value than the file that is there. */
+  /** Names of variables to which options or the environment give another value than the existing file does. */
   changed: readonly string[]
 }
 
 export interface Situation {
   invocation: Invocation
-  /** Without a person to ask. */
+  /** Whether there is no person to ask. */
   isUnattended: boolean
-  /** The file that is there; null if there is none. */
+  /** The existing file; null if there is none. */
   former: Variables | null
   /** The public addresses of this machine. */
   addresses: readonly string[]
   /** Where data and backups go by default. */
   folders: { data: string; backups: string }
-  /** Returns who is to encrypt connections, and how names are proven, as variables. */
+  /** Returns, as variables, who is to encrypt connections, and how names are proven. */
   encryption(known: Variables): Promise<Variables>
 }
 
@@ -56,7 +56,7 @@ export function textOption({ options }: Invocation, name: string): string | unde
   return typeof value === 'string' ? value : undefined
 }
 
-/** Whether a file says which server this is. The one that a package brings does not. */
+/** Whether a file says which server this is. The file of a package does not. */
 export const isConfiguration = (
   variables: Variables | null,
 ): variables is Variables & Record<'SERVICE_PUBLIC_URL', string> => variables?.['SERVICE_PUBLIC_URL'] !== undefined
@@ -86,8 +86,8 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
 }
 
 /**
- * The variables of the file that is there. A domain of handles that is that of the address changes with it, and a
- * package does not know who encrypts connections.
+ * Returns the variables of the existing file that stay. If the domain of handles is that of the address, it changes
+ * with the address. The file of a package does not know who encrypts connections.
  */
 function keptOf(former: Variables | null, explicit: Variables): Variables {
   if (former !== null && !isConfiguration(former)) {
@@ -101,7 +101,7 @@ function keptOf(former: Variables | null, explicit: Variables): Variables {
 
 const knownVariables = new Set(configKeys.flatMap(({ env }) => env))
 
-/** Variables of the process that configure the server. Those that other programs share, such as PORT, stay out. */
+/** Variables of the process that configure the server. Excludes those that other programs share, such as PORT. */
 const environmentOf = ({ env }: Terminal): Variables =>
   Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) =>
@@ -133,7 +133,7 @@ const testsOf = ({ terminal: { env } }: Invocation) => ({ allowsTest: env['SERVI
 
 const addressOf = (domain: string): Variables => ({ SERVICE_PUBLIC_URL: `https://${domain}` })
 
-/** A day between two backups. `none` makes none. */
+/** Settings for a backup every day; `none` for no backups. */
 const backupsAt = (place: string): Variables =>
   place === NONE
     ? { SERVICE_BACKUP_INTERVAL_SECS: '0' }
@@ -151,14 +151,14 @@ async function mailOption({ terminal }: Invocation, given: string): Promise<Vari
   return variables
 }
 
-/** Returns null if the address is none. */
+/** Returns null if the address is invalid. */
 function mailVariables(address: string): Variables | null {
   if (address === NONE) return { SERVICE_EMAIL_PROVIDER: 'log' }
   const settings = mailServer(address)
   return settings === null ? null : byVariable(settings).variables
 }
 
-/** Settings by their variables; those without one remain as keys. */
+/** Settings by the names of their variables. Those without a variable stay keys. */
 function byVariable(settings: Readonly<Record<string, Setting>>): { variables: Variables; fileKeys: FileKeys } {
   const variableOf = (name: string) => configKeys.find((key) => key.name === name)?.env[0]
   const entries = Object.entries(settings)
@@ -184,7 +184,7 @@ function referenceOf(invocation: Invocation): Pick<Answers, 'variables' | 'fileK
   return { ...byVariable(settings), dropped }
 }
 
-/** What is not known otherwise. */
+/** Defaults for what is not known otherwise. */
 function defaultsOf({ folders, addresses }: Situation, known: Variables): Variables {
   const { hostname } = new URL(known['SERVICE_PUBLIC_URL']!)
   const { SERVICE_EMAIL_SMTP_USERNAME: user, SERVICE_EMAIL_PROVIDER: provider = 'log' } = known
@@ -200,18 +200,18 @@ function defaultsOf({ folders, addresses }: Situation, known: Variables): Variab
   }
 }
 
-/** The operator is told what to act on. Without a mail server, nothing would arrive. */
+/** Send alerts to the operator, unless there is no mail server: then nothing would arrive. */
 function alertsTo(address: unknown, { SERVICE_EMAIL_PROVIDER: provider = 'log' }: Variables): Variables {
   return typeof address !== 'string' || provider === 'log' ? {} : { SERVICE_ALERTS_MAIL_TO: address }
 }
 
-/** A reverse proxy is on this machine. Otherwise the server has to accept connections to all of its addresses. */
+/** A reverse proxy is on this machine. Without one, the server has to accept connections to all its addresses. */
 function bindingOf(mode: string | undefined, addresses: readonly string[]): Variables {
   if (mode === 'off') return { SERVICE_BIND_ADDRESS: '127.0.0.1' }
   return addresses.some((address) => address.includes(':')) ? { SERVICE_BIND_ADDRESS: '::' } : {}
 }
 
-/** Folders do not depend on where the server starts. */
+/** Make folders independent of where the server starts. */
 function absolute(variables: Variables): Variables {
   const isFolder = (name: string, value: string) =>
     name === 'SERVICE_DATA_DIR' || (name === 'SERVICE_BACKUP_DESTINATION' && !value.startsWith('s3://'))
@@ -220,7 +220,7 @@ function absolute(variables: Variables): Variables {
   )
 }
 
-/** The secrets that are missing. A folder with a key of its own, or with data, keeps the key that it has. */
+/** Returns the missing secrets. A folder that has a master key, or data, keeps the key that it has. */
 function secretsFor(variables: Variables): Variables {
   const folder = variables['SERVICE_DATA_DIR']!
   const hasKey = variables['SERVICE_SIGNING_KEY_MASTER_KEY'] !== undefined || existsSync(masterKeyFile(folder))
@@ -235,7 +235,7 @@ function secretsFor(variables: Variables): Variables {
   }
 }
 
-/** What a question is about. Returns nothing if the answer is known. */
+/** What a question needs to know. Asking returns nothing if the answer is known. */
 interface Asking {
   terminal: Terminal
   /** What is known, and what has been answered so far. */
@@ -321,12 +321,12 @@ async function askBucket(terminal: Terminal, known: Variables): Promise<Variable
   return answers
 }
 
-/** Why an answer means nothing. */
+/** Why an answer is invalid. */
 class Fault {
   constructor(readonly text: string) {}
 }
 
-/** Ask again, a few times, while the answer means nothing. */
+/** Ask again, a few times, as long as the answer is invalid. */
 async function untilValid<T>(terminal: Terminal, question: () => Promise<T | Fault>): Promise<T> {
   for (let tries = 1; ; tries++) {
     const answer = await question()

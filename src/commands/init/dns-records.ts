@@ -11,26 +11,26 @@ import { isPublicAddress } from '../../protocol/ip-address.ts'
 export interface DnsRecord {
   name: string
   type: 'A' | 'AAAA' | 'NS'
-  /** Null: the address of this machine, which it does not know. */
+  /** Null: the public address of this machine, which it does not know. */
   value: string | null
 }
 
 export interface SeenRecords {
-  /** What is wrong, in sentences; empty if all records are seen. */
+  /** What is wrong, in sentences; empty if all records were found. */
   missing: string[]
-  /** What to know about those that are seen. */
+  /** What to know about the records that were found. */
   remarks: string[]
 }
 
 export interface NameServers {
   resolver: Resolver
-  /** Whether an NS record leaves this name to another server. */
+  /** Whether an NS record delegates this name to another server. */
   delegationOf(name: string): Promise<Delegation>
 }
 
 /**
- * `unanswered`: no answer about this name, although there is one about its neighbours, so a record leads somewhere.
- * `failed`: no answer about either, which says nothing of a record.
+ * `unanswered`: no answer for this name, although there is one for its neighbours, so there is a delegation to a server
+ * that does not answer. `failed`: no answer for either, which says nothing about a record.
  */
 type Delegation = 'answered' | 'unanswered' | 'absent' | 'failed'
 
@@ -38,14 +38,14 @@ const TIMEOUT_MILLIS = 5000
 const RANDOM_LABEL_BYTES = 8
 const randomLabel = () => `holdfast-${randomBytes(RANDOM_LABEL_BYTES).toString('hex')}`
 
-/** Asks these name servers, `address` or `address:port`, or those of the machine; never its hosts file. */
+/** Asks these name servers (`address` or `address:port`), or those of the machine, but never its hosts file. */
 export function nameServers(servers: readonly string[] | undefined): NameServers {
   return {
     resolver: systemResolver({ servers, hostsPath: devNull }),
     async delegationOf(name) {
       const found = await delegationBy(servers, name)
       if (found !== 'failed') return found
-      // A name server that follows a record to a closed port fails, but also one that cannot reach the domain itself.
+      // A name server fails if the delegation leads to a closed port, but also if it cannot reach the domain itself.
       const beside = name.replace(/^[^.]+/, randomLabel())
       return (await delegationBy(servers, beside)) === 'failed' ? 'failed' : 'unanswered'
     },
@@ -67,8 +67,8 @@ async function delegationBy(
 }
 
 /**
- * Answer for the names that NS records leave to this server, while they are looked for. Returns null if there are none,
- * or the port cannot be opened.
+ * Answer for the names that NS records delegate to this server, while these records are looked for. Returns null if
+ * there are no such names, or if the port cannot be opened.
  */
 export async function openResponder(config: Config): Promise<DnsResponder | null> {
   const names = delegatedNames(config)
@@ -82,7 +82,7 @@ export async function openResponder(config: Config): Promise<DnsResponder | null
   }
 }
 
-/** The public addresses of this machine; empty behind a router that translates them. */
+/** The public addresses of this machine; empty behind a router that translates addresses. */
 export const ownAddresses = (): string[] =>
   Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -91,7 +91,7 @@ export const ownAddresses = (): string[] =>
 
 const hostOf = ({ publicUrl }: Config): string => new URL(publicUrl).hostname
 
-/** The names that have to lead to the server: its own, and any name under the domains of handles. */
+/** A wildcard for each domain of handles: any name under it has to lead to the server. */
 const wildcardsOf = ({ availableUserDomains }: Config): string[] => availableUserDomains.map((domain) => `*.${domain}`)
 
 /** Returns the records to set. */
@@ -107,9 +107,9 @@ export function recordsOf(config: Config, addresses: readonly string[]): DnsReco
 }
 
 /**
- * Ask for each name. `expected` are addresses of which each name must have one; empty: any public one will do.
+ * Look up each name. `expected`: each name must have one of these addresses; if empty, any public address will do.
  * `allowsPrivate`: addresses that only some machines reach will do too. `isAnswering`: this machine answers what NS
- * records leave to it.
+ * records delegate to it.
  */
 export async function lookForRecords(
   config: Config,

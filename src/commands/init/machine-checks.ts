@@ -24,22 +24,22 @@ import type { Variables } from './settings-file.ts'
 
 const REACH_TIMEOUT_MILLIS = 8000
 
-/** A port that the server opens. */
+/** A port that the server will open. */
 interface Opened {
   protocol: 'tcp' | 'udp'
   address: string
   port: number
 }
 
-/** Checks of the doctor that need no running server: those of a folder, of data that is there, and of services. */
+/** Checks of the doctor that need no running server, by what they examine. */
 const checksOfFolder: ReadonlySet<string> = new Set(['disk', 'network-share'])
 const checksOfData: ReadonlySet<string> = new Set(['database', 'master-key'])
 const checksOfServices: ReadonlySet<string> = new Set(['clock', 'mail'])
 
 interface PortRights {
-  /** The server will have the right to open ports below 1024. */
+  /** Whether the server will have the right to open ports below 1024. */
   mayBindAll: boolean
-  /** The server that this one replaces may still run. */
+  /** Whether the server that this one replaces may still run. */
   hasFormer: boolean
 }
 
@@ -58,7 +58,7 @@ export async function* checkMachine(patient: Patient, rights: PortRights): Async
   yield { name: 'ports', finding: await checkPorts(config, rights) }
 }
 
-/** The folder itself, or the nearest one above it that exists. */
+/** Returns the folder itself, or the nearest existing one above it. */
 function nearestFolder(path: string): string {
   if (existsSync(path) || dirname(path) === path) return path
   return nearestFolder(dirname(path))
@@ -138,11 +138,11 @@ async function checkPorts(config: Config, { mayBindAll, hasFormer }: PortRights)
   return ok(`${names} can be opened`)
 }
 
-/** Whether this server runs, and not another one at the same address: only it gets the operator's credential. */
+/** Whether this server runs, and not another one at its address: only this one may get the operator's credential. */
 export const isServerRunning = async (config: Config): Promise<boolean> =>
   (await askHealth(ownUrl(config))).state === 'healthy'
 
-/** The ports of the responder, which is open while a certificate is ordered. */
+/** The ports of the DNS responder, which is open while a certificate is ordered. */
 const dnsPorts = (place: ResponderPlace, port: number): Opened[] =>
   responderAddresses(place).flatMap((address) => [
     { protocol: 'udp', address, port },
@@ -150,9 +150,9 @@ const dnsPorts = (place: ResponderPlace, port: number): Opened[] =>
   ])
 
 /**
- * Who is to encrypt connections, as variables: this server, if it can open the ports for that; else the program that
- * has them. Then how names are proven: by DNS if it can open that port too. `mayBindAll`: it will have the right to
- * open ports below 1024.
+ * Returns, as variables, who is to encrypt connections: this server if it can open the ports for that, otherwise the
+ * program that has them. Also how names are proven: by DNS if this server can open that port too. `mayBindAll`: the
+ * server will have the right to open ports below 1024.
  */
 export async function encryptionHere(known: Variables, mayBindAll: boolean): Promise<Variables> {
   const portOf = (name: string, standard: number) => Number(known[name] ?? standard)

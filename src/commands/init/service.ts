@@ -1,6 +1,6 @@
 /**
- * The service of systemd that runs the server: its user, folders and unit, as the Debian package makes them. Every step
- * can be repeated, and leaves what a package has installed as it is.
+ * The systemd service that runs the server: its user, folders and unit, as the Debian package makes them. Every step
+ * can be repeated, and none changes what a package has installed.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,7 +19,7 @@ const OWN_PLACES = `/etc/systemd/system/${UNIT}.d/places.conf`
 const PACKAGED_WRAPPER = '/usr/sbin/pds'
 const OWN_WRAPPER = '/usr/local/sbin/pds'
 
-/** What the files of a release say, and what replaces it. */
+/** Paths in the files of a release, which are replaced. */
 const packaged = { executable: '/usr/bin/holdfast', settings: '/etc/holdfast.env' }
 export const SERVICE_SETTINGS = packaged.settings
 export const serviceFolders = { data: '/var/lib/holdfast', backups: '/var/backups/holdfast' }
@@ -42,8 +42,8 @@ export interface ServicePlan {
 const plainPath = /^[\w./@+-]+$/
 
 /**
- * Throws `OperatorError` if the service could not read the executable or the data, or if a path would say something
- * else in its files, or if a folder that is to be the server's alone has files of others.
+ * Throws `OperatorError` if the service could not read the executable or the data, if a path has characters that
+ * systemd or a shell would read differently, or if a folder for the server alone has files of other users.
  */
 export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'settings' | 'config'>): Promise<void> {
   const folders = foldersOf(config)
@@ -58,7 +58,7 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
     throw new OperatorError(
       `${unreadable} is in a folder that the service cannot read: move it, the executable to /usr/local/bin for example`,
     )
-  // Nothing comes out while there is no such user.
+  // The output is empty until there is such a user.
   const { out } = await runToEnd(['id', '-u', USER])
   const shared = folders.find((folder) => isShared(folder, Number(out)))
   if (shared !== undefined)
@@ -67,17 +67,17 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
     )
 }
 
-/** The folders that are going to be the server's alone. */
+/** The folders that will belong to the server alone. */
 function foldersOf({ dataDir, backup: { destination } }: Config): string[] {
   return destination === null || destination.startsWith('s3://') ? [dataDir] : [dataDir, destination]
 }
 
-/** Of SQLite, in the folder of the data. */
+/** Name of the SQLite database in the data folder. */
 const DATABASE_FILE = 'holdfast.db'
-/** The top of a disk has it. */
+/** A folder at the top of many file systems. */
 const LOST_FOUND = 'lost+found'
 
-/** Whether others have files in a folder. One that only root or the server can open is theirs. */
+/** Whether other users have files in a folder. A folder that only root or the server can open is not shared. */
 function isShared(folder: string, uid: number): boolean {
   const found = statSync(folder, { throwIfNoEntry: false })
   if (found === undefined || !found.isDirectory()) return false
@@ -113,18 +113,18 @@ export async function installService({ settings, config, onStep }: ServicePlan):
   return changed.length > 0
 }
 
-/** Start the service, or restart it with its new configuration, and let it start with the machine. */
+/** Start the service, or restart it with its new configuration. Enable it at boot. */
 export async function startService(onStep: (text: string) => void): Promise<void> {
   onStep(`starting ${UNIT}`)
   await run(['systemctl', 'enable', UNIT])
   await run(['systemctl', 'restart', UNIT])
 }
 
-/** A file of the release, for this executable and this file of variables. */
+/** Fit a file of the release to this executable and this file of variables. */
 const fitted = (text: string, settings: string): string =>
   text.replaceAll(packaged.executable, selfCommand().join(' ')).replaceAll(packaged.settings, settings)
 
-/** Folders that the server writes, and the file of variables if the unit of a package names another. */
+/** Additions to the unit: folders that the server writes, and the file of variables if a package's unit differs. */
 function placesFor(folders: readonly string[], settings: string | null): string {
   const file =
     settings === null || settings === packaged.settings ? [] : ['EnvironmentFile=', `EnvironmentFile=${settings}`]

@@ -1,7 +1,7 @@
 /**
- * `holdfast init`, step by step. Everything is checked first; then the files are written, each whole or not at all;
- * then the service and the invite follow, which find what an earlier run has made. So it can be killed anywhere and run
- * again.
+ * `holdfast init`, step by step. First everything is checked; then the files are written, each of them atomically; then
+ * the service and the invite follow, which reuse what an earlier run has made. So the command can be killed anywhere
+ * and run again.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -61,7 +61,7 @@ const SETTINGS_HERE = './holdfast.env'
 
 export interface SetUp {
   invocation: Invocation
-  /** Without questions. */
+  /** Whether to ask no questions. */
   isUnattended: boolean
   dnsWaitSecs: number
 }
@@ -74,7 +74,7 @@ interface SetUpReport {
   configuration: string
   /** `none`: a check failed, so nothing was written. */
   outcome: 'none' | 'kept' | 'written'
-  /** Where the former configuration is; null if it was not replaced. */
+  /** Path of the former configuration's copy; null if the configuration was not replaced. */
   copy: string | null
   checks: CheckedPart[]
   records: DnsRecord[]
@@ -145,7 +145,7 @@ interface Run extends SetUp {
   isService: boolean
   isKept: boolean
   settings: string
-  /** What the file said when the command began; null without a file. */
+  /** What the file contained when the command began; null without a file. */
   former: Variables | null
   variables: Variables
   config: Config
@@ -160,7 +160,7 @@ async function perform(run: Run): Promise<boolean> {
   const servers = addressList(invocation, 'name-server', isServer)
   const names = nameServers(servers)
   const patient = patientOf(config, systemResolver({ asksSystem: true }))
-  /** The server as others find it. */
+  /** The server as other machines find it. */
   const outside = servers === undefined ? patient : patientOf(config, names.resolver)
   for await (const checked of checkMachine(patient, { mayBindAll: isService, hasFormer: isMoving }))
     note(run, report.checks, checked)
@@ -219,7 +219,7 @@ function settingsPath(invocation: Invocation, isService: boolean): string {
   return resolve(named ?? (isService ? SERVICE_SETTINGS : SETTINGS_HERE))
 }
 
-/** Whether the configuration that is there may be changed. Throws `OperatorError` if it has to be and may not. */
+/** Whether the existing configuration may be changed. Throws `OperatorError` if it has to change and may not. */
 async function mayChange(
   { invocation, isUnattended }: SetUp,
   settings: string,
@@ -233,13 +233,13 @@ async function mayChange(
   throw new OperatorError(`${what}: leave the options out, or add --force, which keeps a copy`)
 }
 
-/** Keys without a variable go to a file of their own. */
+/** Put keys that have no variable into a file of their own. */
 function withFileKeys({ variables, fileKeys }: Answers, settings: string): Variables {
   if (Object.keys(fileKeys).length === 0 || variables[CONFIG_VARIABLE] !== undefined) return variables
   return { ...variables, [CONFIG_VARIABLE]: keysFileBeside(settings) }
 }
 
-/** The configuration as the server will read it, with all problems in its error. `newKeys` are not written yet. */
+/** Returns the configuration as the server will read it. Throws all problems at once. `newKeys` are not written yet. */
 function configOf(terminal: Terminal, variables: Variables, newKeys: FileKeys | null): Config {
   const named = variables[CONFIG_VARIABLE]
   const keysToBe = newKeys === null ? null : fileKeysText(newKeys)
@@ -276,7 +276,7 @@ function addressList(
 
 const addressesHere = (invocation: Invocation): string[] => addressList(invocation, 'address') ?? ownAddresses()
 
-/** Show the records, and look until they are there, for the time that was given. */
+/** Show the records, and look them up until they are found, for at most the given time. */
 async function awaitRecords(
   run: Run,
   names: NameServers,
@@ -297,7 +297,8 @@ async function awaitRecords(
     ),
   )
   const stated = addressList(invocation, 'address')
-  // A proxy in front may be at another address, so only an address that was stated has to be the one.
+  // With a proxy in front, names may lead to the proxy's address. So require a certain address only if the operator has
+  // stated it, or if the server encrypts connections itself.
   const expected = stated ?? (config.tls.mode === 'off' ? [] : ownAddresses())
   let endsAt = terminal.now() + dnsWaitSecs * 1000
   let told = ''
@@ -338,7 +339,7 @@ function write({ invocation: { terminal }, settings, former, variables, answers,
     )
   const text = settingsText(variables)
   const keys = variables[CONFIG_VARIABLE]
-  // The file that the other one names comes first.
+  // Write the file of keys first, because the other file names it.
   if (Object.keys(answers.fileKeys).length > 0 && keys !== undefined)
     writeSettings(terminal, { path: keys, text: fileKeysText(answers.fileKeys), isSecret: false })
   report.copy = writeSettings(terminal, { path: settings, text, isSecret: true })
@@ -363,7 +364,7 @@ async function runService(
   say(`the server runs at ${ownUrl(config)}`)
 }
 
-/** Returns an unused invite: from the running server, or from the database, which is made if there is none. */
+/** Returns an unused invite, from the running server or from the database, which is created if there is none. */
 async function firstInvite(
   { invocation: { terminal }, config, report, say }: Run,
   isRunning: boolean,

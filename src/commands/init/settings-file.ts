@@ -1,6 +1,6 @@
 /**
- * The configuration that `holdfast init` writes: a file of variables, which systemd, Docker, shells and the server
- * read, and, for keys without a variable, a TOML file beside it that the former names.
+ * The configuration that `holdfast init` writes: a file of variables, which systemd, Docker, shells and the server can
+ * read, and a TOML file beside it for keys without a variable. The file of variables names the TOML file.
  */
 import { chmodSync } from 'node:fs'
 import { OperatorError } from '../../base/operator-error.ts'
@@ -70,7 +70,7 @@ the backups: neither is of use without the other.`,
 /** Characters that mean themselves to systemd, Docker and shells alike. */
 const plain = /^[\w./:@%+,=-]*$/
 
-/** Returns the lines of the file. Throws `OperatorError` if a value cannot be written so that all readers agree. */
+/** Returns the lines of the file. Throws `OperatorError` if its readers would not agree on a value. */
 export function settingsText(variables: Variables): string {
   const grouped = new Set(groups.flatMap(({ names }) => names))
   const others = Object.keys(variables).filter((name) => !grouped.has(name))
@@ -104,7 +104,7 @@ export function readSettings(terminal: Terminal, path: string): Variables | null
   }
 }
 
-/** Where the keys without a variable are, beside a file of variables. */
+/** Path of the file for keys without a variable, beside a file of variables. */
 export const keysFileBeside = (path: string): string => path.replace(/\.env$/, '.toml')
 
 /** The TOML of keys without a variable. */
@@ -123,8 +123,8 @@ export function fileKeysText(keys: FileKeys): string {
 }
 
 /**
- * Write a file whole or not at all. What was there before stays under another name, which is returned; null if there
- * was nothing, or the same text. `isSecret`: only its owner may read it.
+ * Write a file atomically. If the file existed with another text, it is kept under a new name, which is returned;
+ * otherwise returns null. `isSecret`: only the owner may read it.
  */
 export function writeSettings(
   terminal: Terminal,

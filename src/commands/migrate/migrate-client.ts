@@ -1,4 +1,4 @@
-/** What the commands of a move share: the requests to the new server, and what it says of the move in words. */
+/** What the commands of a move share: requests to the new server, and descriptions of the move in words. */
 import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import { ZIP_MAGIC } from '../../base/zip-magic.ts'
@@ -9,7 +9,7 @@ import type { UnsignedOperation } from '../../protocol/plc.ts'
 import { exitCodes, type ExitCode, type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
 import { facts } from '../report.ts'
 
-/** Time between two looks at a move. */
+/** Time between two requests for the state of a move. */
 const LOOK_MILLIS = 1000
 
 export const serverOption = {
@@ -28,7 +28,7 @@ export interface Session {
   refreshJwt: string
 }
 
-/** Time for a request, of which the upload of a repository takes longest. */
+/** Timeout of a request. The upload of a repository takes longest. */
 const REQUEST_MILLIS = 600_000
 
 interface Sent {
@@ -36,7 +36,7 @@ interface Sent {
   body?: string | Blob
 }
 
-/** The new server, and the session there once there is one. */
+/** The new server, with the session there once there is one. */
 export class NewServer {
   #session: Session | null = null
 
@@ -57,7 +57,7 @@ export class NewServer {
     })
   }
 
-  /** Download the archive of the account, to a file that does not exist yet. */
+  /** Download the archive of the account to a new file. */
   async download(path: string): Promise<void> {
     const [{ safeRoute }, { requireNoFile, saveArchive }] = await Promise.all([
       import('../../base/server-request.ts'),
@@ -73,7 +73,7 @@ export class NewServer {
     await saveArchive(response.body, resolve(path))
   }
 
-  /** Sign in with the password that the account has here. */
+  /** Sign in with the account's password at this server. */
   async logIn(identifier: string, password: string): Promise<void> {
     this.enter(await this.post<Session>('/xrpc/com.atproto.server.createSession', { identifier, password }))
   }
@@ -82,7 +82,7 @@ export class NewServer {
     this.#session = session
   }
 
-  /** Returns the move. Throws OperatorError if the account does not move here. */
+  /** Returns the move. Throws OperatorError if the account is not moving here. */
   async move(): Promise<MoveView> {
     const { move } = await this.get<{ move: MoveView | null }>('/v1/move-in')
     if (move === null) throw new OperatorError(`the account is not moving to ${this.url}`)
@@ -93,7 +93,7 @@ export class NewServer {
     return (await this.post<{ move: MoveView }>('/v1/move-in/answer', input)).move
   }
 
-  /** A move may take longer than an access token lives. */
+  /** A move may take longer than an access token is valid. */
   async #ask<T>(method: string, path: string, sent: Sent = {}): Promise<T> {
     const first = await this.#send(method, path, this.#session?.accessJwt, sent)
     if (first.status !== 401 || this.#session === null) return this.#resultOf(first)
@@ -122,7 +122,7 @@ export class NewServer {
   }
 }
 
-/** The server of the options. Throws `Misuse` if there is none. */
+/** Returns the server that the options name. Throws `Misuse` if they name none. */
 export async function newServer({ options }: Invocation): Promise<NewServer> {
   const { server } = options
   if (typeof server !== 'string') throw new Misuse('the new server is required: add --server')
@@ -130,7 +130,7 @@ export async function newServer({ options }: Invocation): Promise<NewServer> {
   return new NewServer(serverOrigin(server))
 }
 
-/** Passwords of the options: each is the next line of standard input with `--password-stdin`, else it is asked for. */
+/** Returns a password: the next line of standard input with `--password-stdin`, otherwise the answer to a prompt. */
 export async function secret({ terminal, options }: Invocation, question: string): Promise<string> {
   if (options['password-stdin'] === true) {
     const line = await terminal.nextLine()
@@ -141,7 +141,7 @@ export async function secret({ terminal, options }: Invocation, question: string
   return terminal.ask(`${question}: `, { hidden: true })
 }
 
-/** The server of the options, with a session of the account that the first argument names. */
+/** Returns the server that the options name, with a session of the account that the first argument names. */
 export async function signedIn(invocation: Invocation): Promise<NewServer> {
   const server = await newServer(invocation)
   const account = invocation.positionals[0]!.replace(/^@/, '')
@@ -149,7 +149,7 @@ export async function signedIn(invocation: Invocation): Promise<NewServer> {
   return server
 }
 
-/** Wait until it is the holder's turn, or the move has ended. Says each stage that begins. */
+/** Wait until the holder has to act, or the move has ended. Prints each stage that begins. */
 export async function follow(terminal: Terminal, server: NewServer): Promise<MoveView> {
   const { progressOf, shownStages } = await import('../../features/identity/migration/migration.ts')
   let said: string | null = null
@@ -166,7 +166,7 @@ export async function follow(terminal: Terminal, server: NewServer): Promise<Mov
   }
 }
 
-/** Print a move, as the options ask. */
+/** Print a move in the format that the options ask for. */
 export async function tellMove({ terminal, options }: Invocation, move: MoveView): Promise<void> {
   if (options['json'] === true) return terminal.out(JSON.stringify(move, null, 2))
   const { needWords } = await import('../../features/identity/migration/migration.ts')
@@ -188,7 +188,7 @@ export async function tellMove({ terminal, options }: Invocation, move: MoveView
   if (keys !== null) terminal.out(await keyLines(keys))
 }
 
-/** What becomes of the rotation keys, for people. */
+/** Describes for people which rotation keys stay and which go. */
 export async function keyLines({ stay, go }: KeyChanges): Promise<string> {
   const { ownerWords } = await import('../../features/identity/migration/migration.ts')
   const lines = (keys: KeyChanges['stay']) =>
@@ -196,7 +196,7 @@ export async function keyLines({ stay, go }: KeyChanges): Promise<string> {
   return ['Keys that stay:', ...lines(stay), 'Keys that go:', ...lines(go)].join('\n')
 }
 
-/** Show what becomes of the keys on standard error: standard output is for the result. */
+/** Print which keys stay and go, on standard error: standard output is for the result. */
 export async function tellKeys({ terminal, options }: Invocation, keys: KeyChanges): Promise<void> {
   terminal.err(options['json'] === true ? JSON.stringify({ keys }) : await keyLines(keys))
 }
@@ -206,7 +206,7 @@ export const keyOptions = {
   'drop-key': { value: 'KEYS', doc: 'Rotation keys to remove although they are believed to be yours.' },
 } as const satisfies Record<string, Option>
 
-/** The keys that are to stay, after the options; undefined if they do not say. Throws `Misuse` for keys not shown. */
+/** Returns the keys that the options keep; undefined if they do not say. Throws `Misuse` for keys not shown. */
 export function keptKeys({ options }: Invocation, { stay, go }: KeyChanges): string[] | undefined {
   const listOf = (name: keyof typeof keyOptions): string[] => {
     const value = options[name]
@@ -221,7 +221,7 @@ export function keptKeys({ options }: Invocation, { stay, go }: KeyChanges): str
   return [...kept.union(new Set(keep)).difference(new Set(drop))]
 }
 
-/** Ask for confirmation. Throws OperatorError without it, and `Misuse` without a terminal to ask at. */
+/** Ask for confirmation. Throws OperatorError if it is denied, and `Misuse` without a terminal to ask at. */
 export async function confirm({ terminal, options }: Invocation, question: string): Promise<void> {
   if (options['yes'] === true) return
   if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
@@ -234,14 +234,14 @@ export const signerOptions = {
   wallet: { value: 'FILE', doc: 'Sign it with the key of this wallet. See "holdfast wallet".' },
 } as const satisfies Record<string, Option>
 
-/** What signs the change of the identity instead of the old server. */
+/** Signs the change of the identity in place of the old server. */
 export interface Signer {
   key: SigningKey
   /** Called once the account is at the new server. */
   moved(server: NewServer, move: MoveView): Promise<void>
 }
 
-/** Returns the signer of the options, or null if there is none. Throws OperatorError if a file holds no key. */
+/** Returns the signer that the options name, or null if they name none. Throws OperatorError if a file holds no key. */
 export async function signerOf(invocation: Invocation): Promise<Signer | null> {
   const { terminal, options } = invocation
   const { key, wallet: path } = options
@@ -266,14 +266,14 @@ async function keyIn(terminal: Terminal, path: string): Promise<SigningKey> {
   return key
 }
 
-/** Sign the operation that the move waits for. Throws OperatorError if it is not the one that was agreed to. */
+/** Sign the operation that the move needs. Throws OperatorError if it is not the one that the holder agreed to. */
 export async function signWith(server: NewServer, { key }: Signer, agreement: string): Promise<void> {
   const { operation } = await server.move()
   if (operation === null) throw new OperatorError('the move is not waiting for a signature')
   await server.answer({ operation: await signAgreed(operation, agreement, key) })
 }
 
-/** Sign an operation if it says what was shown. */
+/** Sign an operation if it says what the holder was shown. */
 export async function signAgreed(
   operation: UnsignedOperation,
   agreement: string | null,
@@ -286,7 +286,7 @@ export async function signAgreed(
   return signed
 }
 
-/** Print the move, and tell the signer if it has ended. Returns the exit status. */
+/** Print the move, and notify the signer if the move has ended. Returns the exit status. */
 export async function conclude(
   invocation: Invocation,
   server: NewServer,

@@ -69,7 +69,7 @@ for --sign-in, the second.`,
   },
 }
 
-/** What the holder agrees to: the keys as they were shown before, or as they are shown now. */
+/** Returns what the holder agrees to: the keys as they were shown before, or as they are shown now. */
 async function agreed(invocation: Invocation, server: NewServer): Promise<string> {
   const { terminal, options } = invocation
   if (typeof options['agreement'] === 'string') return options['agreement']

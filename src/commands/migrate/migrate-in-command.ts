@@ -83,11 +83,11 @@ const textOptions =
   }
 
 interface Shown {
-  /** As the plan showed them; null if it showed none. */
+  /** The keys as the plan showed them; null if it showed none. */
   shown: KeyChanges | null
 }
 
-/** Have the identity changed, unless it is the holder's turn to look at its keys. */
+/** Have the identity changed, unless the holder first has to look at its keys. */
 async function hasSigned(
   invocation: Invocation,
   server: NewServer,
@@ -115,7 +115,7 @@ async function hasSigned(
 
 const namesOf = (keys: KeyChanges['stay']) => new Set(keys.map(({ key }) => key))
 
-/** Whether the same keys go, and no key stays that was not shown or given. */
+/** Whether the same keys go, and every key that stays was shown or given. */
 function isAsShown(now: KeyChanges, { stay, go }: KeyChanges, recoveryKey: string | undefined): boolean {
   const known = namesOf(stay).union(new Set(recoveryKey === undefined ? [] : [recoveryKey]))
   return namesOf(now.go).symmetricDifference(namesOf(go)).size === 0 && namesOf(now.stay).isSubsetOf(known)
@@ -174,7 +174,7 @@ async function beginAtOldServer(invocation: Invocation, server: NewServer): Prom
 
 const BEGIN = 'Type yes to begin: '
 
-/** The keys of a plan, once these are to stay. */
+/** Returns the keys of a plan if these are kept. */
 function chosen({ stay, go }: KeyChanges, keepKeys: readonly string[]): KeyChanges {
   const stays = ({ key, isChoice }: KeyChanges['stay'][number]) => keepKeys.includes(key) || !isChoice
   return {
@@ -183,7 +183,7 @@ function chosen({ stay, go }: KeyChanges, keepKeys: readonly string[]): KeyChang
   }
 }
 
-/** The plan. Asks for the code of a second factor, if the old server wants one. */
+/** Returns the plan. Asks for the code of a second factor if the old server requires one. */
 async function planned({ terminal }: Invocation, server: NewServer, request: object): Promise<MovePlan> {
   const { ServerRefusal } = await import('../../base/server-request.ts')
   try {

@@ -2,7 +2,7 @@ import { exitCodes, integerOption, Misuse, type Command, type Invocation } from 
 import { facts } from '../report.ts'
 import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
 
-/** As `GET /v1/move-out` answers. */
+/** The response of `GET /v1/move-out`. */
 interface Leaving {
   did: string
   handle: string | null

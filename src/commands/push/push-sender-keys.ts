@@ -1,4 +1,4 @@
-/** The keys that seal push notifications, as the commands that manage them print them. */
+/** The keys that seal push notifications, as the commands for managing them print them. */
 import type { Answer } from '../admin-command.ts'
 import { minute, table } from '../report.ts'
 

@@ -4,11 +4,11 @@ import { findAccount, nameOf } from '../account/operator-accounts.ts'
 import type { Server } from '../operator-server.ts'
 
 export interface QuotaView {
-  /** What applies. 0: no limit. */
+  /** The quota in force. 0: no limit. */
   quota: { records: number; blobBytes: number }
-  /** What was set for the account, or for all; null if nothing was. */
+  /** What was set for the account, or for all accounts; null if nothing was. */
   own: { records: number | null; blobBytes: number | null }
-  /** Only of an account. */
+  /** Present for an account only. */
   used?: { records: number; blobBytes: number }
 }
 

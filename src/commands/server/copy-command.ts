@@ -101,7 +101,7 @@ function blobsOf({ blobs }: Config, place: string | null): Config['blobs'] {
   }
 }
 
-/** What has to change in the configuration before a server is started. */
+/** What to change in the configuration before a server is started. */
 function changesOf(from: Config, to: Config): string[] {
   const changes: [key: string, before: string | null, after: string | null][] = [
     ['data_dir', resolve(from.dataDir), resolve(to.dataDir)],

@@ -10,13 +10,13 @@ import { adminTokenFor, configured } from '../configuration.ts'
 import { minute } from '../report.ts'
 
 const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' }
-/** Time between two rounds of `--watch`, which send a large body through the proxy. */
+/** Time between two rounds of `--watch`, each of which sends a large body through the proxy. */
 const EVERY_SECS = 5 * MINUTE_SECS
 const MIN_EVERY_SECS = 10
-/** A timer of more than 24 days would end at once. */
+/** A timer of more than 24 days would fire at once. */
 const MAX_EVERY_SECS = DAY_SECS
 
-/** What is printed of a finding. `was` is the state before, if it has changed since. */
+/** Prints a finding. `was` is the previous state, if it has changed. */
 type Print = (examined: Examined, was: Finding['state'] | null) => void
 
 export const doctorCommand = configured({

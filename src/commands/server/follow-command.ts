@@ -53,7 +53,8 @@ it answers public reads from the copy, and the Age header of a response says how
 /** Returns whether this machine serves. Waits until the destination can be read. */
 async function untilKnown(config: Config): Promise<boolean> {
   makeDataDirectory(config)
-  // A server that runs here may not know yet that it was replaced, and its database would be renamed.
+  // Lock the data directory before asking: a server that runs here may not know yet that another machine has replaced
+  // it, and `mayServe` would rename its database.
   const unlock = lockDirectory(config.dataDir)
   try {
     return await onceThere(config)
@@ -73,14 +74,14 @@ async function onceThere(config: Config): Promise<boolean> {
     }
 }
 
-/** Returns once this machine has taken over, or has to stop. */
+/** Resolves once this machine has taken over, or has to stop. */
 async function follow(config: Config, answersReads: boolean): Promise<Followed | 'stopped'> {
   const unlock = lockDirectory(config.dataDir)
   const log = processLog(config)
   const stopping = new AbortController()
   const stop = () => stopping.abort()
   const signals = stopSignals()
-  // A second one ends the process at once, but a terminal that is closed may send two.
+  // A second signal ends the process at once. Except SIGHUP, because closing a terminal may send two.
   for (const signal of signals) process[signal === 'SIGHUP' ? 'on' : 'once'](signal, stop)
   const parts = { clock: systemClock, log }
   const reads = answersReads ? openFollowerReads(config, parts) : null
@@ -91,14 +92,14 @@ async function follow(config: Config, answersReads: boolean): Promise<Followed |
     return taken ?? 'stopped'
   } finally {
     for (const signal of signals) process.off(signal, stop)
-    // The port is free before the server opens it.
+    // Close the port before the server opens it.
     await port.close()
     unlock()
   }
 }
 
 async function serve(terminal: Terminal, mode: 'serve' | 'dev', taken: Followed | null): Promise<ExitCode> {
-  // The start may take longer than the lease is valid.
+  // The start may take longer than the lease is valid, so renew the lease meanwhile.
   const lease = taken?.lease
   const millis = (lease?.record.ttlMillis ?? 0) / RENEWALS
   const renewals =

@@ -22,7 +22,7 @@ import { commandLog, configured } from '../configuration.ts'
 import { bytes, facts } from '../report.ts'
 import { remainingSettings, type RemainingSettings } from './reference-settings.ts'
 
-/** Accounts between two lines about the progress. */
+/** Accounts between two progress messages. */
 const PROGRESS_ACCOUNTS = 500
 
 export const importReferenceCommand = configured({
@@ -106,7 +106,7 @@ async function move(run: Run): Promise<ExitCode> {
       { sharesDatabase: false, mayBeNew: true, log: run.log },
     )
   } catch (error) {
-    // A full disk may be noticed when the database is opened or closed, too.
+    // A full disk may also be noticed when the database is opened or closed.
     const fault = storageFaultOf(error)
     if (fault === null || error instanceof OperatorError) throw error
     throw new OperatorError(`${fault}: make room, and run the same command again. It continues with the next account`, {
@@ -126,7 +126,7 @@ const surveyed = (
     obstacle: async (account) => ctx && obstacleTo(ctx, account),
   })
 
-/** Returns a function that gets the number of accounts so far, and says each further `PROGRESS_ACCOUNTS` once. */
+/** Returns a function that receives the number of accounts so far, and prints it after every `PROGRESS_ACCOUNTS`. */
 function progressOf(terminal: Terminal, done: string): (accounts: number) => void {
   let next = PROGRESS_ACCOUNTS
   return (accounts) => {
@@ -136,7 +136,7 @@ function progressOf(terminal: Terminal, done: string): (accounts: number) => voi
   }
 }
 
-/** Print what was found, or, if accounts have moved, what has. */
+/** Print what was found or, if accounts have moved, what was moved. */
 function tell({ terminal, terms, settings, isJson }: Run, found: Survey, moved: Moved | null): void {
   const { faults } = found
   const { sessionFault } = terms

@@ -25,7 +25,7 @@ interface NetworkView {
 }
 
 const marks: Record<Link['state'], string> = { ok: 'ok', warning: 'warn', fault: 'FAULT', unknown: '?' }
-/** Former subscribers that are listed for people. */
+/** Most former subscribers that the text lists. */
 const MAX_FORMER = 3
 
 export const networkCommand = adminCommand({

@@ -31,7 +31,7 @@ Whether the other machine is running or not, it acknowledges no write from then 
         terminal.out(SERVES)
         return exitCodes.ok
       }
-      // A request that no follower reads would take effect later.
+      // If another program than a follower uses the directory, make no request: the next follower would obey it.
       const holder = continuous === null ? null : error.holder()
       if (holder !== null && !holder.words.includes('follow')) throw notByFollower(config, holder)
       await Following.ask(config)

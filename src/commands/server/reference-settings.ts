@@ -1,10 +1,10 @@
-/** What an operator has still to set, so that this server does what the old one did. */
+/** What an operator still has to set, so that this server does what the old one did. */
 import { secretKeys, translateReferenceEnv } from '../../features/operations/reference-import/reference-import.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { Secret } from '../../base/secret.ts'
 
 export interface RemainingSettings {
-  /** By key, values as TOML writes them. Secret ones are named without their value. */
+  /** Values by key, as TOML writes them. Secrets are named without their value. */
   toSet: Record<string, string>
   /** Variables without a counterpart, with the reason. */
   dropped: Record<string, string>
@@ -24,7 +24,7 @@ export function remainingSettings(
   return { toSet: Object.fromEntries(toSet), dropped }
 }
 
-/** The value of a key such as `email.smtp_host`. Secrets are not revealed. */
+/** Returns the value of a key such as `email.smtp_host`. Does not reveal secrets. */
 function valueAt(config: Config, key: string): unknown {
   let value: unknown = config
   for (const part of key.split('.')) {

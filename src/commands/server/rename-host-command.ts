@@ -33,7 +33,7 @@ interface OpenAccount {
 }
 
 const PATH = '/v1/admin/host-rename'
-/** Most that the route lists at once. */
+/** Most accounts that the route lists at once. */
 const PAGE_ACCOUNTS = 100
 
 export const renameHostCommand = adminCommand({

@@ -113,7 +113,7 @@ async function* fileOf(path: string): AsyncGenerator<Uint8Array> {
 const listed = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)]
 
-/** What both plans say, of which only the parts count that are damaged. */
+/** Merge both plans. Only the plan of a damaged part counts. */
 function together({ plan, spaces, faults }: Damaged) {
   const parts = [...(faults.repo.length > 0 ? [plan] : []), ...(faults.spaces.length > 0 ? [spaces] : [])]
   return {
@@ -150,7 +150,7 @@ function tellRepaired(
 ): ExitCode {
   const { did, records } = damaged.plan
   const { steps, losses, undecided } = together(damaged)
-  // The later of the two has looked at both.
+  // The later of the two repairs has checked both parts.
   const { blobs, faults } = (inSpaces ?? repo)!
   const files = [repo?.evidence, inSpaces?.evidence].filter((file) => typeof file === 'string')
   const text = [

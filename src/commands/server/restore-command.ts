@@ -144,8 +144,8 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
 })
 
 /**
- * The backups of `backup.destination`, for blobs that those at `from` lack. Null, and told why, if they cannot be read:
- * the restore takes what there is, and names the blobs that are missing.
+ * Returns the backups of `backup.destination`, for blobs that those at `from` lack. If they cannot be read, says why
+ * and returns null: the restore takes what there is, and names the missing blobs.
  */
 async function otherBackups({ config, terminal }: Given, from: string) {
   const { destination, passphrase } = config.backup
@@ -169,10 +169,10 @@ function instantOf(value: string | boolean | undefined): Millis | null {
 
 const instantForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/
 
-/** What was fetched, by the name under which the operator is told of it. */
+/** A fetched backup, with the name that the operator sees. */
 interface Named extends Fetched {
   name: string
-  /** A number of the event log that is known to have been used. */
+  /** An event number that is known to have been used. */
   seq: number
 }
 
@@ -204,8 +204,8 @@ const nameMissing = ({ config: { blobs }, terminal }: Given, { missingBlobs }: F
 }
 
 /**
- * Fetches the backup, which is a file of SQLite, beside the blobs, and copies it to the database, in which no server
- * starts until everything is verified. If it is interrupted, the same command starts over.
+ * Fetch the backup as an SQLite file, beside the blobs, and copy it into the PostgreSQL database. No server starts in
+ * that database until everything is verified. If this is interrupted, the same command starts over.
  */
 async function restoreIntoPostgres(invocation: Given, fetch: Fetch): Promise<ExitCode> {
   const { config, terminal } = invocation
@@ -293,8 +293,8 @@ function rehearsalText(report: Rehearsal): string {
 }
 
 /**
- * Blobs that were deleted since are faults, but no reason to leave relays with events that the database no longer
- * knows.
+ * Report blobs that were deleted since as faults, but continue the event log nevertheless: relays have events that the
+ * database no longer knows.
  */
 const continueRestored = (invocation: Given): Promise<ExitCode> =>
   withContext(

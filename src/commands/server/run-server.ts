@@ -19,8 +19,7 @@ const MAX_TRIES = 30
 const RETRY_MILLIS = 1000
 
 /**
- * If it `makesToken` and none is configured, the server makes an admin token of its own. `onListening` gets the
- * configuration without that.
+ * With `makesToken`, a server without an admin token generates one. `onListening` gets the configuration without it.
  */
 export async function runServer(
   terminal: Terminal,
@@ -31,7 +30,7 @@ export async function runServer(
   const loaded = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
   if (loaded === null) {
     for (const warning of warnings) terminal.err(`warning: ${warning}`)
-    // Nothing is wrong but that the required keys are missing.
+    // Only the required keys are missing.
     if (mode === 'serve' && loadConfig(terminal, 'dev').ok)
       terminal.err('"holdfast init" writes the configuration of a new server.')
     return exitCodes.failed
@@ -52,7 +51,7 @@ export async function runServer(
       overdue(stopRequested, started.signal),
     ]).finally(() => started.abort())
     if (typeof app === 'string') {
-      // The start may wait for a peer without end. The next start resumes, as after a kill.
+      // The start may wait for another service forever. The next start resumes, as after a kill.
       log.info('stopped while it was starting', { reason: app })
       process.exit(exitCodes.ok)
     }
@@ -75,10 +74,10 @@ export async function runServer(
   }
 }
 
-/** How long a start may take once a signal has arrived. */
+/** How long a start may still take after a signal has arrived. */
 const START_MILLIS = 3000
 
-/** Resolves if the start takes longer. Rejects if it had ended: a timer would keep the process from ending. */
+/** Resolves if the start takes longer. Rejects once the start has ended: a timer would keep the process from ending. */
 async function overdue(stopRequested: Promise<string>, started: AbortSignal): Promise<string> {
   const reason = await stopRequested
   return sleep(START_MILLIS, reason, { signal: started })
@@ -95,13 +94,13 @@ const ending = (ended: AbortSignal): Promise<OperatorError> =>
     else ended.addEventListener('abort', () => resolve(ended.reason), { once: true })
   })
 
-/** Whether an operator has to decide. Otherwise the server restarts within the process, with empty memory. */
+/** Whether an operator has to decide. Otherwise the server restarts within the process, with fresh state. */
 const isFinal = (reason: unknown, { database }: Config): boolean =>
   reason instanceof HistoryLost
     ? database.afterFailover === 'stop'
     : reason instanceof OperatorError && !(reason instanceof HistoryContinued)
 
-/** A server that restarts tries several times: the database has just changed, and may do so again. */
+/** A restarting server tries several times: the database has just changed, and may change again. */
 async function start(config: Config, given: { log: Log; origins: ValueOrigins }, former: App | null): Promise<App> {
   for (let tries = 1; ; tries++) {
     try {
@@ -122,8 +121,8 @@ const ECHO_MILLIS = 100
 const PARENT_CHECK_MILLIS = 500
 
 /**
- * Resolves at the first signal with the reason for the stop. A second signal ends the process immediately, unless it is
- * SIGHUP: of a terminal that is closed, both the system and the shell send one.
+ * Resolves at the first signal with the reason for the stop. A second signal ends the process at once, unless it is
+ * SIGHUP: when a terminal is closed, both the system and the shell send one.
  */
 function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
   const isUnderNpm = env['npm_lifecycle_event'] !== undefined

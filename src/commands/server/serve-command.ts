@@ -43,7 +43,7 @@ function ofDomain(terminal: Terminal, given: string): Terminal {
   }
 }
 
-/** Say how to use the server. On standard error, because the log is on the other. */
+/** Tell how to use the server, on standard error: the log has standard output. */
 function introduce(
   terminal: Terminal,
   { url }: App,

@@ -18,7 +18,7 @@ export async function chosenSteps(
   return { kind: name }
 }
 
-/** Throws OperatorError unless there are steps of such a kind. */
+/** Throws OperatorError if no step has this kind. */
 export async function requireKind(server: Server, name: string): Promise<void> {
   const { kinds } = await server.get<{ kinds: { kind: string }[] }>('/v1/admin/steps', { limit: 1 })
   if (kinds.some(({ kind }) => kind === name)) return

@@ -1,8 +1,8 @@
 /**
- * Replaces the file of an executable, so that at each instant its name leads to a whole one: the old or the new.
+ * Replaces an executable, so that its name leads to a whole file at every instant: the old one or the new one.
  *
- * Files beside it: `.new` while it is downloaded, `.previous` to return to, `.lock` while an upgrade runs, and
- * `.pending` from the swap until the new one has proved to work.
+ * Files beside it: `.new` during the download, `.previous` to return to, `.lock` while an upgrade runs, and `.pending`
+ * from the swap until the new executable has proved to work.
  */
 import {
   accessSync,
@@ -81,7 +81,7 @@ export function takeAfter({ path, next }: ExecutablePlace): void {
 }
 
 /**
- * Put the new executable in place of the old one, which is kept. `isOnTrial` says that its server has to prove itself
+ * Put the new executable in place of the old one, which is kept. With `isOnTrial`, the new one has to prove itself
  * until `settle`, even if this process is killed.
  */
 export function swapIn({ path, next, previous, pending }: ExecutablePlace, isOnTrial: boolean): void {
@@ -101,10 +101,10 @@ export function swapBack({ path, previous }: ExecutablePlace): void {
 export const isOnTrial = ({ pending, previous }: ExecutablePlace): boolean =>
   existsSync(pending) && existsSync(previous)
 
-/** It is decided which executable stays. */
+/** Decide for the executable that is in place. */
 export const settle = ({ pending }: ExecutablePlace): void => rmSync(pending, { force: true })
 
-/** Give a file a second name, or a copy where a second name is not possible. It appears under it whole. */
+/** Give a file a second name, or make a copy where that is not possible. The file appears under it whole. */
 function duplicate(from: string, to: string): void {
   const part = `${to}.part`
   rmSync(part, { force: true })
@@ -117,11 +117,11 @@ function duplicate(from: string, to: string): void {
     flush(part)
   }
   renameSync(part, to)
-  // A rename does nothing if both names are of the same file.
+  // If both names belong to the same file, the rename did nothing.
   rmSync(part, { force: true })
 }
 
-/** Without it, the system may forget what a file has, or the names in a folder, when it loses power. */
+/** Without this, a loss of power may lose a file's contents, or names in a folder. */
 function flush(path: string): void {
   const descriptor = openSync(path, 'r')
   try {

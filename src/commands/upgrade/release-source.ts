@@ -1,6 +1,6 @@
 /**
- * A folder of releases on the web. It is trusted with nothing: the manifest counts only with the signature of the
- * release key, and an executable only with the size and digest of the manifest.
+ * A folder of releases on the web, which need not be trusted: a manifest counts only with the signature of the release
+ * key, and an executable only with the size and digest that the manifest names.
  */
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { HOUR_MILLIS } from '../../base/durations.ts'
@@ -19,11 +19,11 @@ import {
 } from '../../protocol/release-manifest.ts'
 
 const MANIFEST = 'latest.json'
-/** Hosts of releases redirect to where they keep files. */
+/** Hosts of releases redirect to the place of their files. */
 const MAX_REDIRECTS = 5
-/** For an executable, over a slow line. */
+/** Time for an executable over a slow line. */
 const MAX_DOWNLOAD_MILLIS = 2 * HOUR_MILLIS
-/** A download may pause for this long. */
+/** Longest pause within a download. */
 const MAX_PAUSE_MILLIS = 60_000
 
 export interface ReleaseSource {
@@ -66,8 +66,8 @@ async function fetchSmall(source: ReleaseSource, name: string, maxBytes: number)
 }
 
 /**
- * Download an executable to a new file at `path`, and flush it to the disk. Throws OperatorError if it is not the one
- * of the manifest; the file is then deleted.
+ * Download an executable to a new file at `path`, and flush it to the disk. If it is not the one that the manifest
+ * names, delete the file and throw OperatorError.
  */
 export async function fetchExecutable(
   source: ReleaseSource,
@@ -122,7 +122,7 @@ function inWords(error: unknown, url: string): unknown {
   if (error instanceof OutboundError || error instanceof Stalled)
     return new OperatorError(`${url} cannot be downloaded: ${error.message}`, { cause: error })
   const { code } = error as NodeJS.ErrnoException
-  // What breaks off a body has a code of the network; that of a file is explained elsewhere.
+  // A connection that breaks during the body gives a network code. Errors of files are explained elsewhere.
   return code === 'ECONNRESET' || code === 'ConnectionClosed'
     ? new OperatorError(`${url} was cut off: ${(error as Error).message}`)
     : error

@@ -1,13 +1,13 @@
 /**
- * How the server on this machine is run: by systemd, by something else that a command restarts, or by hand. Commands
- * that need the server's configuration run with the environment and the user of its service.
+ * How the server on this machine is run: by systemd, by something else that a command restarts, or by hand. A command
+ * that needs the server's configuration runs with the environment and the user of its service.
  */
 import { realpathSync } from 'node:fs'
 import { OperatorError } from '../../base/operator-error.ts'
 import { inOneLine } from '../../base/server-request.ts'
 import { selfCommand } from '../../platform/running/self.ts'
 
-/** Longer explanations of a failed program are cut off. */
+/** Longer messages of a failed program are cut off. */
 const MAX_SAID_CHARS = 1000
 
 export interface ServiceManager {
@@ -15,11 +15,11 @@ export interface ServiceManager {
   name: string
   /** The words before a command that needs the server's configuration. */
   prefix: readonly string[]
-  /** Null if only the operator knows how. */
+  /** Null if only the operator knows how to restart. */
   restart: readonly string[] | null
 }
 
-/** Properties of a unit that its commands need too. */
+/** Properties of a unit that commands need too. */
 const shared = ['User', 'Group', 'WorkingDirectory', 'Environment'] as const
 
 /**

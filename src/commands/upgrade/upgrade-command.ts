@@ -109,7 +109,7 @@ async function findInstalled({ options }: Invocation): Promise<Installed> {
   }
 }
 
-/** What a package manager installed, it also has to replace. */
+/** A package manager has to replace what it has installed. */
 async function refusePackaged(executable: string): Promise<void> {
   if (Bun.which('dpkg-query') === null || (await runToEnd(['dpkg-query', '--search', executable])).code !== 0) return
   throw new OperatorError(

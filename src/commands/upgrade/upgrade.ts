@@ -1,7 +1,7 @@
 /**
- * Replace the executable by a newer one: download, try, back up, swap, restart, and wait until the server works, or
- * else return to the old one. It can be killed at any point, and run again: the name of the executable always leads to
- * a whole one, and the next run finishes what this one began.
+ * Replaces the executable with a newer one: download, try, back up, swap, restart, and wait until the server works, or
+ * return to the old one. The process can be killed at any point and run again: the executable's name always leads to a
+ * whole file, and the next run finishes what this one began.
  */
 import { rmSync } from 'node:fs'
 import { OperatorError } from '../../base/operator-error.ts'
@@ -12,16 +12,16 @@ import { type ExecutablePlace, isOnTrial, settle, swapBack, swapIn, takeAfter, w
 import { fetchExecutable, type ReleaseSource } from './release-source.ts'
 import { restartServer, runAsServer, runToEnd, said, type ServiceManager } from './service-manager.ts'
 
-/** Where to read how to go back to an older version. */
+/** Says where to read how to return to an older version. */
 const DOWNGRADE_GUIDE = 'docs/upgrade.md, "Downgrade", says how to return to it with a backup'
-/** Numbers that a message lists. */
+/** Most migration numbers that a message lists. */
 const MAX_LISTED = 5
 
 export interface Installed {
   place: ExecutablePlace
   version: string
   platform: string
-  /** The migrations that it knows. */
+  /** The migrations that this executable knows. */
   migrations: readonly number[]
 }
 
@@ -30,11 +30,11 @@ export interface UpgradeOptions {
   manager: ServiceManager | null
   /** Arguments of the commands that need the server's configuration. */
   commandArgs: readonly string[]
-  /** Null to make none. Without a destination, it goes to the configured one. */
+  /** Null: make no backup. Without a destination, the backup goes to the configured one. */
   backup: { to: string | null } | null
   isDowngradeAllowed: boolean
   healthMillis: number
-  /** Told what happens next. */
+  /** Called before each step with what happens next. */
   onStep: (text: string) => void
   pause: (millis: number) => Promise<void>
 }
@@ -43,9 +43,9 @@ export interface UpgradeReport {
   outcome: 'current' | 'upgraded' | 'rolled-back'
   /** What the backup command reported. */
   backup: string | null
-  /** `stopped`: none was running. */
+  /** `stopped`: no server was running. */
   server: 'none' | 'stopped' | 'needs-restart' | 'healthy' | 'failing'
-  /** What to know or to do, in sentences. */
+  /** What to know or do, in sentences. */
   remarks: string[]
 }
 
@@ -62,7 +62,7 @@ export function fileFor({ version, files }: ReleaseManifest, platform: string): 
   return file
 }
 
-/** Throws OperatorError if anything is in the way; nothing has changed then. */
+/** Throws OperatorError if anything prevents the upgrade; then nothing has changed. */
 export function upgradeTo(
   manifest: ReleaseManifest,
   source: ReleaseSource,
@@ -105,7 +105,7 @@ function refuseOlder(manifest: ReleaseManifest, { version, migrations }: Install
 const migrationsIn = (numbers: readonly number[]): string =>
   `migration ${numbers.slice(0, MAX_LISTED).join(', ')}${numbers.length > MAX_LISTED ? ' and others' : ''}`
 
-/** Learn the address of the server from its own configuration, and whether it runs. */
+/** Read the server's address from its own configuration, and find out whether it runs. */
 async function findServer(manager: ServiceManager, commandArgs: readonly string[]): Promise<RunningServer> {
   const { out, err } = await runAsServer(manager, ['health', '--json', ...commandArgs])
   const url = /"url": "([^"]+)"/.exec(out)?.[1]
@@ -226,7 +226,7 @@ async function takeEffect(
   }
 }
 
-/** The health of the server after a restart, which may fail too. */
+/** Restart the server, and return its health afterwards. The restart may fail too. */
 async function restarted(manager: ServiceManager, health: () => Promise<ServerHealth>): Promise<ServerHealth> {
   try {
     await restartServer(manager)

@@ -1,5 +1,5 @@
 /**
- * What the commands of a wallet share: the file and its passphrase, questions, and shares for paper. The wallet itself
+ * What the commands of a wallet share: the file and its passphrase, questions, and shares on paper. The wallet itself
  * is loaded on use.
  */
 import type { Wallet } from '../../wallet/wallet.ts'
@@ -31,7 +31,7 @@ export const newWalletOptions = {
   },
 } as const satisfies Record<string, Option>
 
-/** A command that opens its wallet itself, because there may be none yet. */
+/** A command that opens its wallet itself, because the wallet may not exist yet. */
 export const walletCommand = sealedFileCommand(walletFile)
 
 interface IdentityCommand extends Omit<Command, 'run'> {
@@ -39,7 +39,7 @@ interface IdentityCommand extends Omit<Command, 'run'> {
   run(invocation: Invocation & { wallet: Wallet }): Promise<void>
 }
 
-/** A command for a wallet with an identity. An operation that an earlier command began is finished first. */
+/** A command for a wallet with an identity. It first finishes an operation that an earlier command began. */
 export const identityCommand = ({ run, ...command }: IdentityCommand): Command =>
   walletCommand({
     ...command,
@@ -59,14 +59,11 @@ const pendingSteps = {
   rotation: 'a new key for the repository',
 }
 
-/** The shares of the wallet and of its owner are in force whether or not the server takes its own. */
+/** The shares of the wallet and of its owner are in force even if the server does not take its share. */
 export const warnOfDeposit = (terminal: Terminal, fault: OperatorError): void =>
   terminal.err(`warning: could not give the server its recovery share; the next command will retry: ${fault.message}`)
 
-/**
- * Finish an operation that an earlier command began. Throws OperatorError if it is one that only its own command can
- * finish.
- */
+/** Finish an operation that an earlier command began. Throws OperatorError if only its own command can finish it. */
 export async function requireSettled({ terminal }: Pick<Invocation, 'terminal'>, wallet: Wallet): Promise<void> {
   const { did, unfinished } = wallet.contents
   if (unfinished?.what === 'creation')
@@ -107,7 +104,7 @@ export async function openWallet(invocation: Invocation): Promise<Wallet> {
   return new Wallet(file, contents, terminal.now)
 }
 
-/** Open the wallet that is there. Throws OperatorError if the options name another server than it is for. */
+/** Open the existing wallet. Throws OperatorError if the options name another server than the wallet's. */
 async function openSame(invocation: Invocation): Promise<Wallet> {
   const { serverOrigin } = await import('../../base/server-request.ts')
   const wallet = await openWallet(invocation)
@@ -118,7 +115,8 @@ async function openSame(invocation: Invocation): Promise<Wallet> {
 }
 
 /**
- * Open the wallet of the options, or make one with a device key for the server of the options. Nothing is written yet.
+ * Open the wallet that the options name, or make one with a device key for the server that they name. Writes nothing
+ * yet.
  */
 export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> {
   const { terminal, options } = invocation
@@ -142,7 +140,7 @@ export const workFactor = (terminal: Terminal): Promise<number> => workFactorOf(
 export const passphraseFor = (terminal: Terminal, how: { isNew: boolean; name?: string }): Promise<string> =>
   passphraseOf(walletFile, terminal, how)
 
-/** The value of an option, or the answer to the prompt. Throws `Misuse` if there is neither. */
+/** Returns the value of an option, or the answer to the prompt. Throws `Misuse` if there is neither. */
 export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {
   const given = options[option]
   if (typeof given === 'string') return given.trim()
@@ -162,7 +160,7 @@ export async function confirm({ terminal, options }: Invocation, question: strin
 
 const WORDS_IN_A_LINE = 7
 
-/** Print the share for paper, if there is one that its owner has not seen, and forget it. */
+/** Print the share for paper that the owner has not seen yet, if there is one, and forget it. */
 export async function handOutPaper({ terminal }: Invocation, wallet: Wallet): Promise<void> {
   const { paperShare } = wallet.contents
   if (paperShare === null) return

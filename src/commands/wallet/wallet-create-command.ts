@@ -61,14 +61,14 @@ is interrupted, run it again to continue.`,
   },
 })
 
-/** The directory of a ceremony that has not ended may be corrected. */
+/** Until a ceremony has ended, its directory may be corrected. */
 async function changeDirectory({ options: { directory } }: Invocation, wallet: Wallet): Promise<void> {
   if (wallet.contents.unfinished?.what !== 'creation' || typeof directory !== 'string') return
   const { serverOrigin } = await import('../../base/server-request.ts')
   await wallet.update({ directory: serverOrigin(directory) })
 }
 
-/** A wallet holds one identity. One whose ceremony has not ended may be restarted. */
+/** A wallet holds one identity. If its ceremony has not ended, the ceremony may be restarted. */
 function requireEmpty({ contents: { did, unfinished } }: Wallet): void {
   if (unfinished !== null && unfinished.what !== 'creation')
     throw new OperatorError('this wallet has another step to finish first; name another --file')
@@ -100,7 +100,7 @@ function saidBefore({ contents: { unfinished } }: Wallet): Partial<Record<(typeo
   return { handle, email, ...(claimCode !== null && { code: claimCode }), ...(webDid !== null && { did: webDid }) }
 }
 
-/** Short codes are in capitals; invite codes of another form are taken as they are. */
+/** Short codes are upper case; invite codes of another form are used as they are. */
 const spelled = (code: string) => (/^[a-z0-9]{6}$/i.test(code) ? code.toUpperCase() : code)
 
 async function passwordOf(invocation: Invocation): Promise<string | null> {

@@ -9,7 +9,7 @@ adopt" to manage the account.`,
     const { WalletFile } = await import('../../wallet/wallet-file.ts')
     const isNew = !WalletFile.exists(await walletPath(invocation))
     const wallet = await openOrMakeWallet(invocation)
-    // A key is printed only once it cannot be lost.
+    // Store the key before it is printed, so that it cannot be lost.
     if (isNew) await wallet.update({})
     invocation.terminal.out(wallet.deviceDid)
   },

@@ -41,7 +41,7 @@ the lost one, and all shares are replaced.`,
   },
 })
 
-/** Returns null if the server's time has not come, else why the server has not taken its new share, if so. */
+/** Returns null if it is too early for the server's share, else why the server refused its new share, if it did. */
 async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault: OperatorError | null } | null> {
   if (wallet.contents.unfinished?.what === 'rekeying') {
     const { finishPending } = await import('../../wallet/wallet-operations.ts')
@@ -58,7 +58,7 @@ async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault
   }
 }
 
-/** The share that the server releases. Null if its time has not come. */
+/** Returns the share that the server releases; null if it does not release it yet. */
 async function shareOfServer(
   { terminal, ...rest }: Invocation,
   wallet: Wallet,

@@ -1,13 +1,13 @@
-/** A waiting sign-in, in plain words. */
+/** Describes a pending sign-in in plain words. */
 import type { WaitingRequest } from '../../wallet/wallet-consent.ts'
 import { facts, inOneLine } from '../report.ts'
 
-/** What the app calls itself, for a question. */
+/** The app's own name, for a question. */
 export const appNameOf = ({ clientName, clientId }: ShownRequest): string => inOneLine(clientName ?? clientId)
 
 export type ShownRequest = WaitingRequest
 
-/** `server` is the address of the wallet's server, which itself asks when a browser signs in to its account page. */
+/** `server`: address of the wallet's server, which makes the request when a browser signs in to its account page. */
 export async function requestText(request: ShownRequest, server: string): Promise<string> {
   const { clientId, clientName, redirectUri, origin, ip, loginHint } = request
   const effect = clientId === server ? ACCOUNT_PAGE : await permissionsText(request)
