@@ -5,8 +5,8 @@
  *   bun build.ts --target linux-arm64,darwin-arm64   dist/holdfast-linux-arm64, …
  *
  * Bytecode makes the start three times faster. It needs ESM here, because the program awaits at top level. Each dynamic
- * import becomes a chunk of its own, which takes no memory before it is loaded. The executable reads no .env and no
- * bunfig.toml from its working directory: its configuration has one place.
+ * import becomes a chunk of its own, which takes no memory until it is loaded. The executable reads no .env and no
+ * bunfig.toml from its working directory, so that its configuration is in one place.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,10 +33,10 @@ export const targets = {
 } as const
 export type Target = keyof typeof targets
 
-/** Libraries of which npm installs the native build for one platform, in a package of its own. */
+/** Libraries whose native build npm installs for one platform only, in a package of its own. */
 const nativeLibraries = ['@node-rs/argon2', '@number0/iroh'] as const
 export const nativePackage = /^@(?:node-rs\/argon2|number0\/iroh)-/
-/** What names a native build: such a package, or a file of a library that brings the builds for all platforms along. */
+/** Matches a native build: such a package, or a file of a library that contains the builds for all platforms. */
 const nativeBuild = /^@(?:node-rs\/argon2|number0\/iroh)-|^secp256k1\/prebuilds\//
 
 const MEBIBYTE = 1024 * 1024
@@ -62,8 +62,8 @@ export const bundleOptions = {
 } as const satisfies BuildConfig
 
 /**
- * Build one executable at `outfile`, which knows the release it belongs to, if any. Returns whether that succeeded;
- * errors are written to standard error.
+ * Build one executable at `outfile`, which knows the release that it belongs to, if any. Returns whether that
+ * succeeded; errors are written to standard error.
  */
 export async function buildExecutable(
   outfile: string,
@@ -100,8 +100,8 @@ interface Lock {
 const lockAt = (path: string): Lock => JSON.parse(readFileSync(path, 'utf8')) as Lock
 
 /**
- * npm installs native builds for its own machine only. Installs those for the target in a new folder, which is
- * returned. Throws if npm cannot, or if one of them is not what the lock file names.
+ * npm installs native builds for its own machine only. Install those for the target in a new folder, and return the
+ * folder. Throws if npm cannot install one, or if one is not what the lock file names.
  */
 async function installNativeLibraries(target: Target): Promise<string> {
   const { packages } = lockAt(join(import.meta.dir, 'package-lock.json'))
@@ -125,13 +125,13 @@ async function installNativeLibraries(target: Target): Promise<string> {
   return folder
 }
 
-/** An expression that is a value, which is stored compressed. */
+/** Returns an expression for a value that is stored compressed. */
 function unpacking(value: object): string {
   const packed = zstdCompressSync(JSON.stringify(value), { params: nativeCompression }).toString('base64')
   return `JSON.parse(Bun.zstdDecompressSync(Buffer.from('${packed}', 'base64')).toString())`
 }
 
-/** An executable has no folder to read: the module that reads the migrations is replaced by what it has read here. */
+/** An executable has no folder to read, so the module that reads the migrations is replaced by what it reads now. */
 const embeddedMigrations: BunPlugin = {
   name: 'migrations',
   setup(build) {
@@ -143,8 +143,8 @@ const embeddedMigrations: BunPlugin = {
 const translationFile = /([\w-]+)-texts-(\w+)\.ts$/
 
 /**
- * All translations into a language become one module, packed: the executable would hold a text of its own three times, as
- * bytecode, source and source map.
+ * Pack all translations into a language into one module. Otherwise the executable would hold each text three times: as
+ * bytecode, in the source and in the source map.
  */
 const packedTranslations: BunPlugin = {
   name: 'translations',
@@ -167,7 +167,7 @@ const packedTranslations: BunPlugin = {
   },
 }
 
-/** What the bundler reads differently for a target, whose native builds are installed in `folder`. */
+/** Plugins for a target whose native builds are installed in `folder`. */
 export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[] => [
   embeddedMigrations,
   packedTranslations,
@@ -175,7 +175,7 @@ export const bundlePlugins = (target: Target | null, folder: string): BunPlugin[
   nativeBuildsFor(target, folder),
 ]
 
-/** Packages that libraries import for what this program never asks of them, by the pattern of their names. */
+/** Packages that libraries import for features that this program never uses, by the pattern of their names. */
 const unusedPackages = {
   '@grpc/proto-loader': 'descriptions of the services of a gRPC server',
   '@opentelemetry/sdk-metrics': 'export of metrics',
@@ -185,11 +185,11 @@ const unusedPackages = {
   'reflect-metadata': 'certificates of authenticators',
 }
 
-/** Attestations of authenticators, which are not asked for: each is refused. */
+/** Formats of authenticator attestations. The program requests none, and refuses each. */
 const attestations = ['FIDOU2F', 'Packed', 'AndroidSafetyNet', 'AndroidKey', 'Apple', 'TPM']
 const webauthn = '@simplewebauthn/server/esm'
 
-/** Files of libraries that are for what this program never asks of them, each with what stands in its place. */
+/** Files of libraries for features that this program never uses, each with its replacement. */
 const unusedFiles: readonly [path: string, contents: string, whatFor: string][] = [
   [
     'nodemailer/dist/esm/mime-funcs/mime-types.js',
@@ -239,14 +239,14 @@ const unusedFiles: readonly [path: string, contents: string, whatFor: string][] 
 ]
 
 /**
- * Packages that libraries require in their CommonJS version, with all the constants that it requires in turn. Of the ES
- * version the bundler keeps the constants that are in use.
+ * Packages that libraries require in their CommonJS version, which the bundler includes with all constants. Of the ES
+ * version, it keeps only the constants in use.
  */
 const importedPackages = /^@opentelemetry\/(?:core|resources)$/
 
 /**
- * Curves and hashes, of which libraries bring versions of their own, and which the program requires in their CommonJS
- * version beside the ES version. Those of one major version become one: `age-encryption` accepts the version of
+ * Curves and hashes. Libraries bring their own versions, and the program requires the CommonJS version beside the ES
+ * version. Versions with the same major number become one: `age-encryption` accepts the version of
  * `@noble/post-quantum`, which it loads.
  */
 const sharedPackages = /^@noble\/(?:curves|hashes)\//
@@ -256,7 +256,7 @@ const sharedBy = (importer: string): string => {
   return library.endsWith('age-encryption') ? join(import.meta.dir, 'node_modules/@noble/post-quantum') : importer
 }
 
-/** A package takes six times its minified text, because its bytecode and source map are stored with it. */
+/** An unused package costs six times its minified text, because its bytecode and source map are stored too. */
 const withoutUnusedPackages: BunPlugin = {
   name: 'unused packages',
   setup(build) {
@@ -281,12 +281,12 @@ const withoutUnusedPackages: BunPlugin = {
 }
 
 /**
- * Native libraries become a quarter of their size in a second. Levels above 12 take minutes for another tenth. The window
- * is as large as the largest library.
+ * Compresses native libraries to a quarter of their size in a second. Levels above 12 take minutes to save another
+ * tenth. The window is as large as the largest library.
  */
 const nativeCompression = { [constants.ZSTD_c_compressionLevel]: 12, [constants.ZSTD_c_windowLog]: 25 }
 
-/** Embeds the native builds for the target, as far as they are installed, compressed. All others become null. */
+/** Embeds the installed native builds for the target, compressed. All others become null. */
 const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
   name: 'native builds of the target',
   setup(build) {
@@ -307,8 +307,8 @@ const nativeBuildsFor = (target: Target | null, folder: string): BunPlugin => ({
 })
 
 /**
- * Cuts off what follows the last segment of an ELF file: the names of its functions, which only debuggers read, and the
- * list of sections. Other files stay as they are.
+ * Cut off what follows the last segment of an ELF file: the names of functions and the list of sections, which only
+ * debuggers read. Leaves other files as they are.
  */
 function withoutSymbols(file: Buffer): Buffer {
   if (!isElf(file)) return file

@@ -1,12 +1,12 @@
 /**
- * A Debian package, without the tools of Debian: an `ar` archive of a version, a `tar` of what dpkg reads, and a `tar`
- * of the files.
+ * Makes a Debian package without Debian's tools: an `ar` archive of the format version, a `tar` of the files that dpkg
+ * reads, and a `tar` of the files that it installs.
  *
  * Source: deb(5); the ustar format of POSIX.1-1988.
  */
 
 export interface PackedFile {
-  /** Without a slash at the beginning; folders end with one. */
+  /** Without a leading slash; the path of a folder ends with one. */
   path: string
   mode: number
   content: Uint8Array
@@ -45,7 +45,7 @@ function member(name: string, content: Uint8Array, seconds: number): Uint8Array[
   return [encoder.encode(header.join('')), content, encoder.encode(content.length % 2 === 0 ? '' : '\n')]
 }
 
-/** Adds every folder above a file: dpkg removes what it has installed, folders included. */
+/** Add every folder above a file: dpkg removes only what it has installed, folders included. */
 function withFolders(files: readonly PackedFile[]): PackedFile[] {
   const folders = files.flatMap(({ path }) =>
     [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index + 1)).filter((folder) => folder !== path),
@@ -75,7 +75,7 @@ function tarHeader({ path, mode, content }: PackedFile, seconds: number): Uint8A
   write(116, octal(0, 8))
   write(124, octal(content.length, 12))
   write(136, octal(seconds, 12))
-  // The sum counts its own field as spaces.
+  // The checksum counts its own field as spaces.
   write(148, ' '.repeat(8))
   write(156, path.endsWith('/') ? '5' : '0')
   write(257, 'ustar\x0000')

@@ -1,15 +1,15 @@
 /** ELF files of 64 bits, little-endian. Source: System V ABI, "ELF Header" and "Program Header". */
 
 const MAGIC = 0x7f_45_4c_46
-/** Where the header of the file has what is read or changed here, in bytes. */
+/** Offsets in the file's header, in bytes, of the fields that are read or changed here. */
 const header = { segments: 32, sections: 40, segmentSize: 54, segmentCount: 56, sectionCount: 60, sectionOfNames: 62 }
-/** The same of the header of a segment. */
+/** The same for the header of a segment. */
 const segment = { offsetInFile: 8, sizeInFile: 32, sizeInMemory: 40 }
 
 export const isElf = (file: Buffer): boolean => file.readUInt32BE(0) === MAGIC
 
 export interface Segment {
-  /** Where its header is. */
+  /** Offset of its header. */
   at: number
   start: number
   end: number
@@ -25,12 +25,12 @@ export function segmentsOf(file: Buffer): Segment[] {
   })
 }
 
-/** Let the segment end elsewhere, in the file and in memory. */
+/** Change where a segment ends, in the file and in memory. */
 export function endAt(file: Buffer, { at, start }: Segment, end: number): void {
   for (const field of [segment.sizeInFile, segment.sizeInMemory]) file.writeBigUInt64LE(BigInt(end - start), at + field)
 }
 
-/** Forget the list of sections, which only debuggers read. */
+/** Remove the reference to the list of sections, which only debuggers read. */
 export function forgetSections(file: Buffer): void {
   file.writeBigUInt64LE(0n, header.sections)
   file.writeUInt16LE(0, header.sectionCount)

@@ -1,4 +1,4 @@
-/** The folder of a release: its executables, and all that is made from them. Everything in it is signed. */
+/** The folder of a release: its executables, and everything made from them. Everything in it is signed. */
 import { createReadStream, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { SOFTWARE_NAME } from '../src/base/version.ts'
@@ -15,7 +15,7 @@ const root = join(import.meta.dir, '..')
 export const MANIFEST = 'latest.json'
 export const SUMS = 'SHA256SUMS'
 
-/** Executables that are also packed for Debian, and how it names their processors. */
+/** Executables that are also packed for Debian, and Debian's names for their processors. */
 const debianArchitectures: Readonly<Record<string, string>> = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' }
 
 /** Files of the release that are packed as they are. */
@@ -47,7 +47,7 @@ export interface Release {
   at: Date
 }
 
-/** Write what belongs to the executables of the folder, and sign everything. Returns the names of all files. */
+/** Write what belongs to the executables in the folder, and sign everything. Returns the names of all files. */
 export async function packRelease(release: Release): Promise<string[]> {
   const { folder, notes, bill, built, key } = release
   const write = (name: string, content: string | Uint8Array, mode = 0o644): string => {
@@ -91,7 +91,7 @@ async function manifestOf({ folder, version, built }: Release): Promise<ReleaseM
 const installScript = ({ url, key, version }: Release): string =>
   fileText('install.sh').replace('@URL@', url).replace('@PUBLIC_KEY@', key.publicKey).replace('@VERSION@', version)
 
-/** The comment is signed: a signature cannot be passed off as that of another file or version. */
+/** The signature covers the comment, so it cannot be passed off as that of another file or version. */
 async function signatureOf(path: string, { version, key, at }: Release): Promise<string> {
   const seconds = Math.floor(at.getTime() / 1000)
   const comment = `timestamp:${seconds}\tfile:${basename(path)}\tversion:${version}\thashed`

@@ -1,6 +1,5 @@
 /**
- * The key that signs a release, in the form of minisign. It comes from a file or a variable and is never part of the
- * tree.
+ * The key that signs a release, in minisign's format. It comes from a file or a variable and is never part of the tree.
  *
  *   minisign -G -p holdfast.pub -s holdfast.key
  *   bun release/release-key.ts holdfast            the same without minisign: holdfast.key without a passphrase
@@ -28,19 +27,19 @@ const SECRET_BYTES = 64
 const SEALED_AT = 54
 const FILE_BYTES = SEALED_AT + ID_BYTES + SECRET_BYTES + 32
 const MEBIBYTE = 1024 * 1024
-/** minisign derives its key with 1 GiB of memory. */
+/** minisign derives the key of a sealed file with 1 GiB of memory. */
 const MAX_SCRYPT_BYTES = 1200 * MEBIBYTE
-/** What precedes the 32 bytes of an Ed25519 seed in PKCS #8 (RFC 8410). */
+/** The bytes before the 32 bytes of an Ed25519 seed in PKCS #8 (RFC 8410). */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 export interface ReleaseKey {
   id: Buffer
   key: KeyObject
-  /** The line that users check with, and that is compiled in. */
+  /** The line with which users verify, and which is compiled in. */
   publicKey: string
 }
 
-/** Read the text of a secret key. Throws OperatorError if it is none, or if the passphrase does not open it. */
+/** Parse the text of a secret key. Throws OperatorError if it is not one, or if the passphrase does not open it. */
 export function parseReleaseKey(text: string, passphrase: string | null): ReleaseKey {
   const bytes = Buffer.from(text.trim().split(/\r?\n/).at(-1)!, 'base64')
   if (bytes.length !== FILE_BYTES || bytes.toString('latin1', 0, 2) !== ALGORITHM)
@@ -54,7 +53,7 @@ export function parseReleaseKey(text: string, passphrase: string | null): Releas
     contents.subarray(ID_BYTES, -32),
     contents.subarray(-32),
   ]
-  // minisign leaves the checksum of a key without a passphrase empty.
+  // minisign leaves the checksum empty if the key has no passphrase.
   if (isSealed && !checksum.equals(checksumOf(id, secret)))
     throw new OperatorError('the passphrase does not open the release key')
   return releaseKey(id, secret)

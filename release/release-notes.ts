@@ -1,11 +1,11 @@
-/** Notes of a release: what CHANGELOG says of the version, and what was tried. */
+/** Notes of a release: what CHANGELOG.md says about the version, and what was tested. */
 import { OperatorError } from '../src/base/operator-error.ts'
 
 const UNRELEASED = 'Unreleased'
 
 /**
- * Returns the text of the changelog about a version. Throws OperatorError if it says nothing, or if there are changes
- * that belong to no version; `isTrial` takes those instead.
+ * Returns the text of the changelog about a version; with `isTrial`, the unreleased changes if there are any. Throws
+ * OperatorError if the version has no text, or if there are unreleased changes.
  */
 export function changesOf(changelog: string, version: string, isTrial: boolean): string {
   const sections = new Map(
@@ -28,7 +28,7 @@ export function changesOf(changelog: string, version: string, isTrial: boolean):
   return changes
 }
 
-/** What became of one platform. */
+/** The result for one platform. */
 export interface Tried {
   platform: string
   /** Null if the executable passed. */

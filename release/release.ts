@@ -29,7 +29,7 @@ const root = join(import.meta.dir, '..')
 const folder = join(root, 'dist/release')
 const PASSED = 'passed'
 const NOT_RUN = 'not run: this machine cannot run it'
-/** What no release has been tried in so far. */
+/** Parts that no release has been tested with so far. */
 const unsmoked = ['the container image', 'the packages for Debian under a running systemd']
 
 const { values } = parseArgs({
@@ -64,7 +64,7 @@ function chosenTargets(): Target[] {
 
 const fileOf = (target: Target): string => `${SOFTWARE_NAME}-${target}${target.startsWith('windows') ? '.exe' : ''}`
 
-/** Build an executable, and run the smoke tests if this machine can run it. */
+/** Build an executable, and run the smoke tests if this machine can execute it. */
 async function attempt(target: Target, url: string, publicKey: string): Promise<Tried> {
   const left = (reason: string): Tried => {
     rmSync(join(folder, fileOf(target)), { force: true })

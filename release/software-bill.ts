@@ -1,6 +1,6 @@
 /**
- * The software bill of materials of a release, in the form of CycloneDX 1.6: the runtime, and every package of which
- * the bundler takes a file, with versions, digests and licences of package-lock.json.
+ * The software bill of materials of a release, in CycloneDX 1.6: the runtime, and every package from which the bundler
+ * takes a file, with versions, digests and licences from package-lock.json.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { SOFTWARE_NAME, VERSION } from '../src/base/version.ts'
 import { bundleOptions, bundlePlugins, nativePackage, type Target, targets } from '../build.ts'
 
 const root = join(import.meta.dir, '..')
-/** The runtime is a package for development, and part of every executable. */
+/** The runtime is a development dependency, but part of every executable. */
 const RUNTIME = 'node_modules/bun'
 
 interface Package {
@@ -22,7 +22,7 @@ interface Package {
 const packages = () =>
   (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Package> }).packages
 
-/** Returns the places in the lock file of the packages of which the bundler takes a file. */
+/** Returns the places in the lock file of the packages from which the bundler takes a file. */
 async function bundledPlaces(): Promise<Set<string>> {
   const { metafile } = await Bun.build({
     ...bundleOptions,
@@ -39,7 +39,7 @@ async function bundledPlaces(): Promise<Set<string>> {
   )
 }
 
-/** The endings of native packages for the C libraries of Linux. */
+/** The suffixes of native packages for the C libraries of Linux. */
 const endings = { glibc: '-gnu', musl: '-musl' } as const
 
 /** Whether npm would install a native package for one of the targets. */

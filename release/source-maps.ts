@@ -1,29 +1,29 @@
 /**
- * Source maps of an executable, as the bundler embeds them: they hold the text of every source file, with comments,
- * beside what a stack trace needs, which is names and positions. Here the text is cut out, which makes the executable 3
- * MiB smaller. It would only be shown by errors that nothing catches.
+ * Source maps of an executable, as the bundler embeds them. Beside the names and positions that a stack trace needs,
+ * they hold the text of every source file, with comments. The text would only be shown by errors that nothing catches,
+ * so it is cut out here, which makes the executable 3 MiB smaller.
  *
  * The bundler appends a graph of modules to the runtime:
  *
  *     length of the graph (8 bytes), bytecode, source maps, contents, names, table of modules, tail, end mark
  *
- * All offsets count from the start of the graph. Of a source map: number of files, length of the map, offset and length
- * of each file's name, then of its text (compressed), the map, names and texts. The layout belongs to one version of
- * the bundler, so whatever is not as expected fails the build.
+ * All offsets count from the start of the graph. A source map has the number of files, the length of the map, the
+ * offset and length of each file's name and then of its (compressed) text, the map, the names and the texts. The layout
+ * belongs to one version of the bundler, so anything unexpected fails the build.
  */
 import { zstdCompressSync } from 'node:zlib'
 import { endAt, forgetSections, isElf, segmentsOf } from './elf.ts'
 
 const END_MARK = '\n---- Bun! ----\n'
-/** Before the end mark: length of all before it (8 bytes), table (offset, length), entry point, arguments, flags. */
+/** Before the end mark: length of what precedes (8 bytes), table (offset, length), entry point, arguments, flags. */
 const TAIL_BYTES = 32
 const MODULE_BYTES = 52
 const POINTER_BYTES = 8
-/** Where a module has its pointers. */
+/** Offsets of the pointers in a module. */
 const modulePointers = { name: 0, contents: 8, sourceMap: 16, bytecode: 24, information: 32, origin: 40 }
 const noText = zstdCompressSync('')
 
-/** Returns an executable for Linux without the text of its sources. Those for other systems stay as they are. */
+/** Returns a Linux executable without the text of its sources. Executables for other systems stay as they are. */
 export function withoutSourceText(file: Buffer): Buffer {
   if (!isElf(file)) return file
   const end = file.lastIndexOf(END_MARK)
@@ -35,12 +35,12 @@ export function withoutSourceText(file: Buffer): Buffer {
   const graph = smaller(file.subarray(start, end), length)
   const before = Buffer.from(file.subarray(0, start))
   before.writeBigUInt64LE(BigInt(graph.length + END_MARK.length), start - 8)
-  // Nothing follows the graph but names of functions and the list of sections, which only debuggers read.
+  // Only names of functions and the list of sections follow the graph, and only debuggers read them.
   endSegmentAt(before, end + END_MARK.length, start + graph.length + END_MARK.length)
   return Buffer.concat([before, graph, Buffer.from(END_MARK)])
 }
 
-/** `length` is that of the graph without its tail. */
+/** `length`: the length of the graph without its tail. */
 function smaller(graph: Buffer, length: number): Buffer {
   const table = { at: graph.readUInt32LE(length + 8), bytes: graph.readUInt32LE(length + 12) }
   if (table.bytes % MODULE_BYTES !== 0) throw new Error('the table of modules has another form')
@@ -48,7 +48,7 @@ function smaller(graph: Buffer, length: number): Buffer {
   const pointer = (at: number) => ({ at: graph.readUInt32LE(at), bytes: graph.readUInt32LE(at + 4) })
 
   const kept: Buffer[] = []
-  /** How far what follows moves to the front, from each offset on. */
+  /** How far the data from each offset on moves to the front. */
   const moves: { from: number; by: number }[] = []
   let copied = 0
   let moved = 0
@@ -68,7 +68,7 @@ function smaller(graph: Buffer, length: number): Buffer {
   for (const module of modules)
     for (const [name, offset] of Object.entries(modulePointers)) {
       const { at, bytes } = pointer(module + offset)
-      // Bytecode is aligned.
+      // Bytecode must stay aligned.
       if (name === 'bytecode' && at > firstMap) throw new Error('bytecode follows source maps')
       const place = placeOf(module) + offset
       result.writeUInt32LE(placeOf(at), place)
@@ -82,13 +82,13 @@ function smaller(graph: Buffer, length: number): Buffer {
   return result
 }
 
-/** A source map in which the texts of all files are one, which is empty. */
+/** Returns a source map in which all files share one empty text. */
 function withoutText(map: Buffer): Buffer {
   const files = map.readUInt32LE(0)
   if (files === 0) return map
   const texts = 8 + files * POINTER_BYTES
   const strings = texts + files * POINTER_BYTES + map.readUInt32LE(4)
-  // Names come first, in the order of the files, and texts after all of them.
+  // Names come first, in the order of the files, then all texts.
   const namesEnd = map.readUInt32LE(texts - POINTER_BYTES) + map.readUInt32LE(texts - 4)
   if (namesEnd < strings || namesEnd > map.length) throw new Error('a source map has another form')
   const result = Buffer.concat([map.subarray(0, namesEnd), noText])
@@ -99,7 +99,7 @@ function withoutText(map: Buffer): Buffer {
   return result
 }
 
-/** The graph ends at `from`, in the last page of a segment, and will end at `to`. */
+/** The graph ended at `from`, in the last page of a segment, and will end at `to`. */
 function endSegmentAt(file: Buffer, from: number, to: number): void {
   const segment = segmentsOf(file).find(({ start, end }) => start < from && end >= from)
   if (segment === undefined) throw new Error('no segment contains the graph of modules')

@@ -53,7 +53,7 @@ export type Overrides = Partial<
 > & {
   listen?: typeof listen
   strictTransactions?: boolean
-  /** Share the database as `sharesDatabase` permits it, but with blobs in folders. */
+  /** Share the database as with `sharesDatabase`, but keep blobs in folders. */
   sharesDatabase?: boolean
   stopGraceMillis?: number
   /** As in `PostgresOptions`. */
@@ -63,9 +63,9 @@ export type Overrides = Partial<
   /** As in `openData`. */
   isLocked?: boolean
   isCopyTarget?: boolean
-  /** By how much a test has moved the clock, in milliseconds, for reader threads. */
+  /** How far a test has moved the clock, in milliseconds, for reader threads. */
   passed?: SharedArrayBuffer
-  /** What this process has sent to subscribers before it restarted. */
+  /** What this process had sent to subscribers before it restarted. */
   sent?: Sent | null
 }
 
@@ -76,7 +76,7 @@ export interface App {
   ctx: Context
   /** As in `Database`: the server has to stop, and may restart if the reason permits. */
   ended: AbortSignal
-  /** What to pass on if it does. */
+  /** What to pass to the next start if the server restarts. */
   sent: Sent | null
   /** Announce the stop at `/readyz`, and keep serving for `node.drain_secs`. */
   drain(): Promise<void>
@@ -86,7 +86,7 @@ export interface App {
 /** A clean-up action. They run in reverse order when the server stops, or when it fails to start. */
 type Undo = () => void | Promise<void>
 
-/** Run all of them, whichever fails: the process could not end otherwise. Throws the first error. */
+/** Run all of them even if some fail, because the process could not end otherwise. Throws the first error. */
 async function unwind(undos: Undo[]): Promise<void> {
   let fault: { error: unknown } | null = null
   for (const undo of undos.splice(0).reverse())
@@ -153,10 +153,10 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
   }
 }
 
-/** Threads beyond these gain little: the main thread writes, and answers what they forward. */
+/** More threads gain little: the main thread writes, and answers what these threads forward. */
 const MAX_AUTO_READERS = 4
 
-/** How many reader threads the configuration asks for. None where they cannot be; the log says so. */
+/** Returns how many reader threads the configuration asks for; 0 where threads cannot run, which is logged. */
 function readerCount({ config, db, tracing, log }: Context): number {
   const wanted = config.server.readers ?? Math.min(MAX_AUTO_READERS, availableParallelism() - 1)
   if (wanted === 0) return 0
@@ -173,7 +173,7 @@ function readerCount({ config, db, tracing, log }: Context): number {
   return 0
 }
 
-/** Imported here, so that servers without reader threads do not load it. */
+/** Imported on demand, so that servers without reader threads do not load it. */
 async function startReaders(
   ctx: Context,
   dispatcher: Dispatcher,
@@ -211,8 +211,8 @@ function startReclaiming(ctx: Context, cluster: Cluster, active: readonly Featur
 }
 
 /**
- * Run `work` with a context but without listening, as commands do. The database must exist, unless `mayBeNew`.
- * Everything is closed afterwards. `mayLackHistory`: as in `History`, the database may be broken.
+ * Run `work` with a context but without listening, as commands do. Closes everything afterwards. Throws if the database
+ * does not exist, unless `mayBeNew`, or if its history is `broken`, unless `mayLackHistory`.
  */
 export async function withContext<T>(
   config: Config,
@@ -237,7 +237,7 @@ export async function withContext<T>(
   }
 }
 
-/** Open what a context consists of. Adds the actions that close it to `undos`, even if opening fails part way. */
+/** Open the parts of a context. Adds the actions that close them to `undos`, even if opening fails part way. */
 async function openContext(
   config: Config,
   overrides: Overrides,
@@ -307,7 +307,7 @@ async function openContext(
   return ctx
 }
 
-/** How the server reaches other services. */
+/** The clients with which the server reaches other services. */
 function openNetwork(
   config: Config,
   overrides: Overrides,
@@ -335,7 +335,7 @@ function openNetwork(
 }
 
 interface Plugged extends Pick<Context, 'steps' | 'sweeps'> {
-  /** The capabilities under a configuration, of which operators change parts while the server runs. */
+  /** The capabilities offered under a configuration, parts of which operators change while the server runs. */
   offered(config: Config): ReadonlySet<CapabilityName>
 }
 

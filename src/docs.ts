@@ -20,7 +20,8 @@ const tables = [
 ]
 
 /**
- * The documents with generated tables: what each holds now, and what it would hold. Throws if its markers are missing.
+ * Returns the documents with generated tables: what each contains now, and what it should contain. Throws if a document
+ * lacks its markers.
  */
 export const generatedDocuments = () =>
   tables.map(({ path, name, table }) => {
@@ -39,9 +40,9 @@ function commandTable(): string {
   return ['| Command | |', '| --- | --- |', ...rows].join('\n')
 }
 
-/** Tests of the reference's suite, and what stands for them here: tests of ours, or the reason why there is none. */
+/** Tests of the reference's suite, and what covers each here: tests of ours, or the reason why there is none. */
 export interface ReferenceSuite {
-  /** The release whose tests these are. */
+  /** The release that has these tests. */
   package: string
   files: { file: string; groups: ReferenceGroup[] }[]
 }

@@ -4,10 +4,10 @@ import { exitCodes } from './commands/command.ts'
 import { processTerminal } from './commands/process-terminal.ts'
 import { isCompiled } from './platform/running/self.ts'
 
-// All files that the program writes are private: databases, keys, backups. SQLite itself sets no file mode.
+// Every file that the program writes is private: databases, keys, backups. SQLite itself sets no file mode.
 process.umask(0o077)
 
-// The runtime has already applied the options. Refuse to run, so that deployments do not come to rely on them.
+// The runtime has applied these options already. Refuse to run, so that no deployment comes to rely on them.
 if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
   process.stderr.write(
     'holdfast: BUN_OPTIONS is set: it changes how the program runs, which has its own configuration. Please unset it.\n',
