@@ -1,4 +1,7 @@
-/** What an agent does for an account in the social app: its records, with the references that other services expect. */
+/**
+ * An agent's actions for an account in the social app: the records that it writes, with the references that other
+ * services expect.
+ */
 import { KeyedQueue } from '../base/keyed-queue.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
@@ -8,7 +11,7 @@ import { checkImageSize, type ImageFolder } from './image-folder.ts'
 import { checkPostText, partsOf, type Feature } from './rich-text.ts'
 
 export const MAX_IMAGES = 4
-/** How many records of the account are searched for one that exists already. */
+/** How many of the account's latest records are searched for an existing like or follow. */
 const SEARCHED_RECORDS = 100
 
 export interface StrongReference {
@@ -32,13 +35,16 @@ interface Draft {
 /** A like or a follow. */
 export interface Recorded {
   uri: string
-  /** Whether it was there before. */
+  /** Whether the record existed before. */
   existed: boolean
 }
 
 export class Actions {
   readonly #agent: Agent
-  /** A like or a follow is looked for before it is made: two at once must not both find none. */
+  /**
+   * Serialises likes and follows: each is searched for before it is created, and two concurrent calls must not both
+   * find none.
+   */
   readonly #once = new KeyedQueue()
 
   readonly #images: ImageFolder | null
@@ -93,7 +99,7 @@ export class Actions {
     })
   }
 
-  /** Upload an image from a file, or from base64. Returns what `post` takes. */
+  /** Upload an image from a file, or from base64. Returns the image for `post`. */
   async uploadImage({ path, data, alt }: { path?: string; data?: string; alt: string }): Promise<PostImage> {
     if ((path === undefined) === (data === undefined))
       throw new OperatorError('either "path" or "data" is needed, not both')
@@ -146,7 +152,7 @@ export class Actions {
     }
   }
 
-  /** The post that is replied to, and the one that its thread begins with. */
+  /** The post to reply to, and the root of its thread. */
   async #replyTo(named: string): Promise<{ root: StrongReference; parent: StrongReference }> {
     const { uri, cid, record, viewer } = await this.#threadPost(named)
     if (viewer?.replyDisabled === true)
@@ -170,7 +176,7 @@ export class Actions {
     return post
   }
 
-  /** A record of the account that another service may not know yet. */
+  /** Finds a record in the account's own repository, because another service may not know it yet. */
   async #existing(collection: string, isSame: (record: Answer) => boolean): Promise<Recorded | null> {
     const query = { repo: await this.#agent.did(), collection, limit: String(SEARCHED_RECORDS) }
     const { records } = (await this.#agent.server.xrpc('com.atproto.repo.listRecords', { method: 'GET', query })) as {
@@ -215,7 +221,7 @@ function decoded(base64: string): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-/** First bytes, in hex; a dot stands for any digit. */
+/** File signatures in hex; a dot stands for any digit. */
 const signatures: readonly [RegExp, string][] = [
   [/^89504e470d0a1a0a/, 'image/png'],
   [/^ffd8ff/, 'image/jpeg'],
@@ -223,7 +229,7 @@ const signatures: readonly [RegExp, string][] = [
   [/^52494646.{8}57454250/, 'image/webp'],
 ]
 
-/** By its first bytes, not by its name: nothing but an image is ever published. */
+/** Decides by the first bytes and not by the name of the file, so that only images are ever published. */
 function imageTypeOf(bytes: Uint8Array): string | null {
   const head = Buffer.from(bytes.subarray(0, 12)).toString('hex')
   return signatures.find(([signature]) => signature.test(head))?.[1] ?? null

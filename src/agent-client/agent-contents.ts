@@ -1,11 +1,11 @@
-/** What an agent keeps: where it is registered, and the credentials that its registration has brought so far. */
+/** The stored state of an agent: where it is registered, and the credentials from its registration. */
 
 export const AGENT_FORMAT = 1
 
 export const registrationTypes = ['anonymous', 'service_auth', 'identity_assertion'] as const
 export type RegistrationType = (typeof registrationTypes)[number]
 
-/** A code that waits for the account holder. */
+/** A code for the account holder to confirm. */
 export interface ClaimCode {
   userCode: string
   verificationUri: string
@@ -18,20 +18,25 @@ export interface AgentContents {
   /** Origin of the server. */
   server: string
   type: RegistrationType
-  /** Its name for the account holder. Null or missing: it has no name. */
+  /** The name that the account holder sees. Null or missing: no name. */
   name?: string | null
   /** The address of the account, for `service_auth`. */
   loginHint: string | null
-  /** File with the provider's assertion, for `identity_assertion`: it is read again when the server wants a new one. */
+  /**
+   * File with the provider's assertion, for `identity_assertion`. The agent reads it again when the server requires a
+   * new assertion.
+   */
   assertionFile: string | null
   /** Null before the first registration. */
   registration: {
     id: string | null
-    /** Null if the server confirmed at once, because it knew the agent. */
+    /** Null if the server confirmed the agent at once, because it already knew the agent. */
     claimToken: string | null
     claim: ClaimCode | null
   } | null
-  /** The server's assertion, which is exchanged for access tokens. Null until the account holder has confirmed. */
+  /**
+   * The server's assertion, which the agent exchanges for access tokens. Null until the account holder has confirmed.
+   */
   assertion: string | null
 }
 

@@ -1,15 +1,15 @@
-/** What keeps an agent from acting, and how it is told to people. */
+/** Errors that keep an agent from acting, with messages for people. */
 import { OperatorError } from '../base/operator-error.ts'
 import { inOneLine, ServerRefusal } from '../base/server-request.ts'
 import type { ClaimCode } from './agent-contents.ts'
 
-/** Longer lists of scopes are cut off where they are shown. */
+/** Longest list of scopes in a message; longer ones are cut off. */
 const MAX_SCOPES_CHARS = 2000
 
 /** The account holder has not confirmed the agent, or has to do it again. */
 export class NotConfirmed extends OperatorError {
   constructor(
-    /** The code that waits; null if it has expired, or there never was one. */
+    /** The code to confirm; null if it has expired, or there never was one. */
     readonly claim: ClaimCode | null,
   ) {
     super(
@@ -20,7 +20,7 @@ export class NotConfirmed extends OperatorError {
   }
 }
 
-/** The account holder, or the server, has ended the agent. */
+/** The account holder or the server has revoked the agent. */
 export class AgentEnded extends OperatorError {}
 
 export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): string =>
@@ -28,7 +28,7 @@ export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): 
 
 export const scopeWords = (scopes: readonly string[]): string => inOneLine(scopes.join(' '), MAX_SCOPES_CHARS)
 
-/** XRPC reports a token that is over as 400, or as 401. */
+/** Whether the token has expired or is invalid, for which XRPC methods answer 400 or 401. */
 export const isTokenOver = (error: unknown): boolean =>
   error instanceof ServerRefusal && (error.status === 401 || ['ExpiredToken', 'InvalidToken'].includes(error.code))
 

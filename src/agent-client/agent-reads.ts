@@ -5,7 +5,7 @@ import type { Agent } from './agent.ts'
 /** Depth of a thread that is shown, in each direction. */
 const THREAD_DEPTH = 6
 
-/** Further posts of a thread are counted, and not shown. */
+/** Most posts of a thread that are shown. Further ones are only counted. */
 const MAX_THREAD_POSTS = 200
 
 type Page = { limit?: number; cursor?: string }
@@ -115,7 +115,9 @@ function postWords({ uri, cid, author, record, embed, replyCount, repostCount, l
   }
 }
 
-/** Posts that are missing or blocked have a URI, and say which. `budget` is that of the whole thread. */
+/**
+ * A missing or blocked post has only its URI and a flag that says which it is. `budget` is that of the whole thread.
+ */
 function threadNode(
   { post, parent, replies, uri, notFound, blocked }: Answer,
   depth: number,

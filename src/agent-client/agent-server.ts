@@ -1,4 +1,4 @@
-/** The server at which an agent is registered: where its endpoints are, and what it answers. */
+/** Client of the server at which an agent is registered: finds its endpoints and checks its answers. */
 import { madeOnce } from '../base/made-once.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { fetchJson, inOneLine, NoAnswer, serverOrigin, refusalOf, textOf, type Answer } from '../base/server-request.ts'
@@ -18,12 +18,12 @@ export interface XrpcCall {
   query?: Readonly<Record<string, string>> | URLSearchParams
   json?: unknown
   content?: { body: Uint8Array<ArrayBuffer>; type: string }
-  /** The service that the server is to ask, such as `did:web:api.example.com#bsky_appview`. */
+  /** The service to which the server forwards the call, such as `did:web:api.example.com#bsky_appview`. */
   proxy?: string
   token?: string
 }
 
-/** A person may have to type it. */
+/** Short, because a person may have to type the URI. */
 const MAX_URI_CHARS = 500
 /** Timeout of an upload. */
 const UPLOAD_TIMEOUT_MILLIS = 300_000
@@ -52,7 +52,7 @@ export class AgentServer {
 
   exchange = (assertion: string): Promise<Answer> => this.#grant({ grant_type: JWT_BEARER_GRANT, assertion })
 
-  /** One call of a method. Throws `ServerRefusal` and `NoAnswer`. */
+  /** Call a method. Throws `ServerRefusal` and `NoAnswer`. */
   async xrpc(nsid: string, { method, query, json, content, proxy, token }: XrpcCall): Promise<Answer> {
     const headers: Record<string, string> = {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -90,8 +90,8 @@ export class AgentServer {
   }
 
   /**
-   * Read where agents register. Credentials go only to the authorization server that the server names. Source: RFC
-   * 9728, section 3; RFC 8414, section 3.
+   * Find the endpoints at which agents register. Credentials go only to the authorization server that the server names.
+   * Source: RFC 9728, section 3; RFC 8414, section 3.
    */
   async #find(): Promise<Endpoints> {
     const resource = await this.#ask(`${this.url}/.well-known/oauth-protected-resource`, {})
@@ -120,7 +120,7 @@ export class AgentServer {
   }
 }
 
-/** A server's description of itself, in an error. */
+/** Part of a server's description of itself, for an error message. */
 const shown = (said: unknown): string => inOneLine(JSON.stringify(said) ?? 'nothing')
 
 const originOrNull = (url: unknown): string | null =>

@@ -1,4 +1,4 @@
-/** The tools that an assistant gets: what each takes, and what it does. */
+/** The tools of an assistant: the input of each, and what it does. */
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { OperatorError } from '../base/operator-error.ts'
@@ -20,7 +20,7 @@ export interface Tool {
   title: string
   description: string
   schema: TSchema
-  /** Whether it changes nothing. */
+  /** Whether the tool changes nothing. */
   reads: boolean
   /** Whether doing it twice is like doing it once. */
   repeatable: boolean
@@ -63,14 +63,14 @@ const page = {
   cursor: Type.Optional(Type.String({ description: 'The cursor of the previous page.', maxLength: 2048 })),
 }
 
-/** What the tools of one agent work with. */
+/** The objects that the tools of one agent work with. */
 interface Parts {
   actions: Actions
   reads: Reads
   authorization: Authorization
 }
 
-/** A tool as it is declared. It is the same for all agents, so that it gets the parts of one with its input. */
+/** The declaration of a tool. It is shared by all agents, so `run` gets the parts of one agent with the input. */
 interface Declared extends Pick<Tool, 'name' | 'title' | 'description' | 'schema'> {
   writes: boolean
   repeatable: boolean
@@ -148,7 +148,7 @@ const writingTools = [
   ),
 ]
 
-/** Its description says where the images are. */
+/** Declared per folder, because its description names the folder with the images. */
 const imageTool = (folder: ImageFolder | null): Declared =>
   tool(
     'upload_image',

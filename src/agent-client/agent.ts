@@ -1,6 +1,7 @@
 /**
- * An agent: registers, has itself confirmed, and calls the server with access tokens that it renews by itself. Its file
- * holds the state that outlives the process, but no access tokens, which expire in minutes.
+ * An agent: registers, gets the account holder's confirmation, and calls the server with access tokens that it renews
+ * itself. Its file holds the state that must outlive the process, but no access tokens, because these expire in
+ * minutes.
  */
 import { readFile } from 'node:fs/promises'
 import { OperatorError } from '../base/operator-error.ts'
@@ -14,14 +15,14 @@ import { freshAgent, type AgentContents, type ClaimCode } from './agent-contents
 import { AgentEnded, ended, isRefused, isTokenOver, NotConfirmed, scopeWords } from './agent-faults.ts'
 import { AgentServer, claimCodeOf, type XrpcCall } from './agent-server.ts'
 
-/** An access token that ends sooner than this is no longer used. */
+/** An access token that expires sooner than this is no longer used. */
 const MARGIN_MILLIS = 30_000
 /** Time between polls, until the server asks for more. */
 const POLL_MILLIS = 5000
 /** Added to the interval each time the server answers `slow_down`. Source: RFC 8628, 3.5. */
 const SLOWER_MILLIS = 5000
 
-/** What a header can hold. Source: RFC 6750, 2.1. */
+/** Tokens that can be sent in a header. Source: RFC 6750, 2.1. */
 const sendable = /^[\w.~+/-]+=*$/
 
 interface Access {
@@ -30,7 +31,7 @@ interface Access {
   expiresAt: Millis
 }
 
-/** The clock, and waiting by it. */
+/** The current time, and pauses. */
 export interface Time {
   now(): Millis
   pause(millis: number): Promise<void>
@@ -61,20 +62,20 @@ export class Agent {
     return this.#contents
   }
 
-  /** Start over with another registration in the same file. Takes effect when it has registered. */
+  /** Start over with another registration in the same file. Takes effect once the agent has registered again. */
   forget(contents: AgentContents): void {
     this.#contents = { ...contents, registration: this.#contents.registration }
     this.#server = new AgentServer(contents.server)
   }
 
-  /** Give the agent a name, if it has none and has not registered. */
+  /** Give the agent a name, if it has none and has not registered yet. */
   callItself(name: string): void {
     if (!this.#contents.name && this.#contents.registration === null) this.#contents = { ...this.#contents, name }
   }
 
   /**
    * Register, and ask for a code. Returns null if the server knows the agent and has confirmed it. `assertion` is the
-   * provider's. Throws `AgentEnded` if the account holder has ended the agent that the provider vouches for.
+   * provider's. Throws `AgentEnded` if the account holder has revoked the agent for which the provider vouches.
    */
   async register(assertion?: string): Promise<ClaimCode | null> {
     const { type, name, loginHint, assertionFile } = this.#contents
@@ -113,7 +114,10 @@ export class Agent {
     return claimCodeOf(answer['claim_attempt'], answer['expires_at'])
   }
 
-  /** Wait until the agent is confirmed, at most this long. Throws `NotConfirmed` if it is not, and `AgentEnded`. */
+  /**
+   * Wait at most this long until the agent is confirmed. Throws `NotConfirmed` if it is not confirmed by then, and
+   * `AgentEnded`.
+   */
   async wait(millis: number): Promise<void> {
     const end = this.#time.now() + millis
     for (;;) {
@@ -137,7 +141,7 @@ export class Agent {
     return did
   }
 
-  /** A token that can be used now. Throws `NotConfirmed` and `AgentEnded`. */
+  /** Returns a valid access token. Throws `NotConfirmed` and `AgentEnded`. */
   access(): Promise<Access> {
     const held = this.#access
     if (held !== null && held.expiresAt - this.#time.now() > MARGIN_MILLIS) return Promise.resolve(held)
@@ -155,7 +159,8 @@ export class Agent {
         if (!isRefused(error, 'invalid_grant')) throw error
       }
     }
-    // The assertion has expired, or there is none yet: the holder's confirmation, or the provider, brings a new one.
+    // The assertion has expired, or there is none yet. A new one comes with the holder's confirmation, or from the
+    // provider.
     const byClaim = registration?.claimToken ? await this.#polled(registration.claimToken, registration.claim) : null
     if (byClaim !== null) return byClaim
     if (type !== 'identity_assertion' || assertionFile === null || registration === null) throw new NotConfirmed(null)
@@ -164,14 +169,12 @@ export class Agent {
     return this.#hold(await this.server.exchange(this.#contents.assertion!))
   }
 
-  /**
-   * Ask once how the claim stands. Returns null if it can no longer succeed. Throws `NotConfirmed` while it waits.
-   */
+  /** Poll the claim once. Returns null if it can no longer succeed. Throws `NotConfirmed` while it is pending. */
   async #polled(claimToken: string, claim: ClaimCode | null): Promise<Access | null> {
     const waiting = this.#contents.assertion === null ? claim : null
     if (this.#time.now() < this.#nextPollAt && waiting !== null) throw new NotConfirmed(waiting)
     try {
-      // The server counts from when it gets a poll, which is before its answer arrives.
+      // The server measures the interval from when it receives a poll, which is before its answer arrives here.
       const answer = await this.server
         .poll(claimToken)
         .finally(() => (this.#nextPollAt = this.#time.now() + this.#pollMillis))
@@ -207,8 +210,8 @@ export class Agent {
   }
 
   /**
-   * Call a method as the account. A token that the server no longer accepts is replaced once, which tells whether
-   * the agent was ended. Throws `ServerRefusal`, `NoAnswer`, `NotConfirmed` and `AgentEnded`.
+   * Call a method as the account. If the server no longer accepts the token, the agent gets a new one, once: that shows
+   * whether the agent was revoked. Throws `ServerRefusal`, `NoAnswer`, `NotConfirmed` and `AgentEnded`.
    */
   async call(nsid: string, how: Omit<XrpcCall, 'token'>): Promise<Answer> {
     const { token } = await this.access()
@@ -224,7 +227,7 @@ export class Agent {
     })
   }
 
-  /** Say what the agent may do, if it may not do this. */
+  /** Explain a 403: returns an error that says what the agent may do. */
   async #explained(error: unknown): Promise<unknown> {
     if (!(error instanceof ServerRefusal) || error.status !== 403) return error
     const { scopes } = await this.access()
@@ -233,7 +236,10 @@ export class Agent {
     })
   }
 
-  /** Credentials of one server never go to another: a program may have registered at another one meanwhile. */
+  /**
+   * Read the file again. If another process has registered at another server meanwhile, switch to that server and drop
+   * the access token, because credentials of one server must never go to another.
+   */
   async #readAgain(): Promise<void> {
     if (this.#file.isGone())
       throw new AgentEnded(`the agent was ended on this machine, where ${this.#file.path} was deleted`)
@@ -245,8 +251,8 @@ export class Agent {
   }
 
   /**
-   * Another process may have written the same registration meanwhile. If it has made another one, that one counts from
-   * now on. Throws OperatorError then.
+   * Write the contents, although another process may have updated the same registration meanwhile. If the other process
+   * has made another registration, that one counts from now on: throws OperatorError.
    */
   async #write(contents: AgentContents): Promise<void> {
     if (this.#file.isGone()) this.#file.forget()

@@ -1,6 +1,6 @@
 /**
- * How an assistant gets the consent of the account holder: what it is told to show, and when it asks without being
- * told.
+ * How an assistant gets the consent of the account holder: what it is told to show, and when it asks without being told
+ * to.
  */
 import { SingleFlight } from '../base/single-flight.ts'
 import type { Agent } from './agent.ts'
@@ -19,8 +19,8 @@ export class Authorization {
   }
 
   /**
-   * Ask for the consent, or wait for it if it was asked for already. An agent that was ended asks once more only here,
-   * so that a holder who ended it is asked again only if a person wants that.
+   * Ask for the consent, or wait for it if it was already asked for. A revoked agent asks again only here, so that a
+   * holder who revoked it is asked again only if a person wants that.
    */
   async authorize(waitMillis: number): Promise<string> {
     try {
@@ -54,7 +54,8 @@ export class Authorization {
   #registered = (): Promise<ClaimCode | null> => this.#registrations.run('register', () => this.#agent.register())
 
   /**
-   * Run a tool. Throws OperatorError that says what to tell the person, if their consent is missing or was taken back.
+   * Run a tool. If the person's consent is missing or was withdrawn, throws an OperatorError that says what to tell the
+   * person.
    */
   async explain<Result>(run: () => Promise<Result>): Promise<Result> {
     try {

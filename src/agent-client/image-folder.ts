@@ -1,6 +1,6 @@
 /**
- * The folder below which an assistant may read images. The person names it at start: an assistant reads what strangers
- * write, and must not be talked into publishing another file of this computer.
+ * The folder below which an assistant may read images. The person names the folder at start: an assistant reads what
+ * strangers write, and strangers must not talk it into publishing other files of this computer.
  */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
@@ -11,7 +11,7 @@ const MAX_IMAGE_BYTES = 2_000_000
 
 export interface ImageFolder {
   readonly path: string
-  /** Throws OperatorError if the file is not an ordinary one of fitting size in the folder, or below it. */
+  /** Throws OperatorError unless the file is a regular file of acceptable size in the folder or below it. */
   read(path: string): Promise<Uint8Array<ArrayBuffer>>
 }
 
@@ -23,7 +23,7 @@ export async function openImageFolder(given: string): Promise<ImageFolder> {
   return {
     path: folder,
     async read(path) {
-      // Links are followed first. A file elsewhere is refused in the same words as one that is not there.
+      // Resolve symbolic links first. A file outside the folder is refused in the same words as a missing one.
       const file = await realpath(resolve(folder, path)).catch(() => null)
       const found = file?.startsWith(inside) ? await stat(file).catch(() => null) : null
       if (file === null || found?.isFile() !== true) throw new OperatorError(`there is no file ${path} in ${folder}`)

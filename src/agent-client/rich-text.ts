@@ -13,7 +13,7 @@ const MAX_TAG_BYTES = 640
 const graphemes = new Intl.Segmenter()
 const graphemesOf = (text: string): number => [...graphemes.segment(text)].length
 
-/** What a part of the text is. A mention names a handle, which is yet to be resolved. */
+/** The kind of a part of the text. A mention names a handle, which the caller has yet to resolve. */
 export type Feature = { kind: 'mention'; handle: string } | { kind: 'link'; uri: string } | { kind: 'tag'; tag: string }
 
 export interface Part {
@@ -22,7 +22,7 @@ export interface Part {
   feature: Feature
 }
 
-/** Throws OperatorError if the text is too long for a post, or is no Unicode. */
+/** Throws OperatorError if the text is too long for a post, or is not well-formed Unicode. */
 export function checkPostText(text: string): void {
   if (!text.isWellFormed()) throw new OperatorError('the text is not valid Unicode')
   const length = graphemesOf(text)
@@ -32,14 +32,14 @@ export function checkPostText(text: string): void {
     throw new OperatorError(`the text is longer than ${MAX_POST_BYTES} bytes`)
 }
 
-/** Each pattern captures what stands before the part, and the part. */
+/** Each pattern captures the character before the part, and the part itself. */
 const patterns: readonly [RegExp, (found: string) => { length: number; feature: Feature } | null][] = [
   [/(^|[\s(])(https?:\/\/\S+)/giu, link],
   [/(^|[\s(])(@[a-z\d.-]*[a-z\d])/giu, mention],
   [/(^|\s)([#＃][^\s\p{Cf}]+)/gu, tag],
 ]
 
-/** Find the parts, in the order of the text. No two overlap. */
+/** Find the parts, in text order. Parts do not overlap. */
 export function partsOf(text: string): Part[] {
   const parts: Part[] = []
   for (const [pattern, read] of patterns)
@@ -55,7 +55,7 @@ export function partsOf(text: string): Part[] {
   return parts.sort((one, other) => one.byteStart - other.byteStart)
 }
 
-/** Punctuation at the end belongs to the sentence, and so does a bracket that the link does not open. */
+/** Punctuation at the end belongs to the sentence, and so does a closing bracket without an opening one in the link. */
 function link(found: string) {
   let uri = withoutTrailing(found, (character) => `.,;:!?'"`.includes(character))
   if (uri.endsWith(')') && !uri.includes('(')) uri = uri.slice(0, -1)
@@ -67,7 +67,7 @@ function mention(found: string) {
   return handle === null ? null : { length: found.length, feature: { kind: 'mention', handle } as const }
 }
 
-/** A number is no tag, and neither is the emoji that begins with this sign. */
+/** A number is not a tag, and neither is the keycap emoji that begins with `#`. */
 function tag(found: string) {
   const name = withoutTrailing(found.slice(1), (character) => /\p{P}/u.test(character))
   if (!/[^\d\p{P}]/u.test(name) || name.startsWith('\ufe0f')) return null

@@ -8,12 +8,12 @@ import { formatDidKey, signingKey, type SigningKey } from '../protocol/keys.ts'
 import { formatShare } from '../protocol/escrow-share.ts'
 import { splitSecret } from './shamir.ts'
 
-/** Names on the wire: all wallets derive the same key. */
+/** Fixed names: all wallets must derive the same key. */
 const SALT = 'ezpds/recovery-seed/v1'
 const INFO = 'ezpds recovery rotation key (P-256)'
 const SECRET_BYTES = 32
 
-/** The key of a seed. Each number that is not a scalar of the curve, which is about one in 2^32, is skipped. */
+/** Derives the key of a seed. Skips candidates that are not scalars of the curve, which are about one in 2^32. */
 export function recoveryKeyOf(seed: Uint8Array): SigningKey {
   for (let counter = 0; ; counter++) {
     const suffix = Buffer.alloc(4)
@@ -42,7 +42,7 @@ export interface NewShares {
   paper: string
 }
 
-/** Makes a seed, splits it, and forgets it. */
+/** Makes a seed, splits it, and erases it. */
 export function newShares(): NewShares {
   const seed = new Uint8Array(randomBytes(SECRET_BYTES))
   const { keychain, escrow, paper } = splitSecret(

@@ -2,9 +2,9 @@
  * Splits a 32-byte secret into three shares, any two of which restore it, and each of which alone says nothing about
  * it.
  *
- * Each byte is the value at 0 of a line over GF(2^8) with the polynomial 0x11b; the shares are its values at 1, 2 and
- * 3. Other wallets rely on these places. The library `shamir-secret-sharing` draws its own, and looks products up in
- * tables, so that its timing may depend on the secret.
+ * Each byte is the value at 0 of a line over GF(2^8) with the polynomial 0x11b; the shares are the values at the points
+ * 1, 2 and 3, on which other wallets rely. The library `shamir-secret-sharing` draws random points, and looks products
+ * up in tables, so its timing may depend on the secret.
  *
  * Source: Shamir, "How to Share a Secret" (1979).
  */

@@ -9,8 +9,8 @@ export const shareWords = (bytes: Uint8Array): string => [...bytes].map((byte) =
 export type TypedShare = ShareOutcome | { ok: false; fault: 'word'; word: string }
 
 /**
- * Reads typed input: words, or the text in base32. Case, white space, and numbers with a dot before a word are ignored.
- * The fault `word` names the first word that is not in the list.
+ * Reads typed input: words, or the text in base32. Ignores case, white space, and numbers with a dot before a word. The
+ * fault `word` names the first word that is not in the list.
  */
 export function readTypedShare(text: string): TypedShare {
   const base32 = parseShare(text)
@@ -19,7 +19,8 @@ export function readTypedShare(text: string): TypedShare {
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => !/^\d+[.:)]?$/.test(word))
-  // The text in base32 may be typed in groups, but a group that is a word of the list is the exception.
+  // The text is taken for words if any part of it is in the word list. Base32 may be typed in groups too, but a group
+  // is rarely a word of the list.
   if (base32.ok || !words.some((word) => byteOf.has(word))) return base32
   const unknown = words.find((word) => !byteOf.has(word))
   if (unknown !== undefined) return { ok: false, fault: 'word', word: unknown }

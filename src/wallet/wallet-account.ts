@@ -1,4 +1,4 @@
-/** What an owner changes about the account: its handle, the hosting of its document, and its end. */
+/** Changes of the account by its owner: another handle, the hosting of its document, deletion. */
 import { OperatorError } from '../base/operator-error.ts'
 import { parseHandle } from '../protocol/identifiers.ts'
 import { signOperation, tombstone, withHandle } from '../protocol/plc.ts'
@@ -7,7 +7,7 @@ import { ownHead, signedChange } from './wallet-operations.ts'
 import { asOwner, withFullAccess } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 
-/** Take another handle: at the server, and in the identity unless the server has changed that. */
+/** Change the handle, at the server and, unless the server has already done so, in the identity. */
 export async function changeHandle(wallet: Wallet, text: string): Promise<string> {
   const handle = parseHandle(text)
   if (handle === null) throw new OperatorError(`${text} is not a handle`)
@@ -27,7 +27,7 @@ export async function changeHandle(wallet: Wallet, text: string): Promise<string
   return handle
 }
 
-/** Have the server publish the document of a did:web, or no longer. */
+/** Have the server start or stop publishing the document of a did:web. */
 export async function setHosting(wallet: Wallet, enabled: boolean): Promise<void> {
   await wallet.server.need('didWebHosting', 'publishing the documents of did:web identities')
   await asOwner(wallet, (token) => wallet.server.post('/v1/did-web/hosting', { token, json: { enabled } }))
@@ -38,7 +38,7 @@ export async function publishDocument(wallet: Wallet, document: object): Promise
   await asOwner(wallet, (token) => wallet.server.post('/v1/did-web/document', { token, json: { document } }))
 }
 
-/** Have the code mailed that deleting the account takes. */
+/** Have the server mail the code that deleting the account requires. */
 export async function requestDeletion(wallet: Wallet): Promise<void> {
   await wallet.server.need('walletAccountDelete', 'deleting an account by its key')
   await withFullAccess(wallet, (token) =>

@@ -1,11 +1,11 @@
-/** Deciding on the sign-in of an app that waits for this wallet. */
+/** Decides on the sign-in of an app that waits for this wallet. */
 import { OperatorError } from '../base/operator-error.ts'
 import { BASE_SCOPE } from '../protocol/scopes.ts'
 import { consentEnvelope } from '../protocol/signed-envelope.ts'
 import { NoAnswer, textOf } from '../base/server-request.ts'
 import type { Wallet } from './wallet.ts'
 
-/** A pending request. Names of the app are its own words. */
+/** A pending request. The app chose its own name. */
 export interface WaitingRequest {
   requestId: string
   clientId: string
@@ -16,15 +16,15 @@ export interface WaitingRequest {
   ip: string | null
   requestedScope: readonly string[]
   loginHint: string | null
-  /** The page of the browser shows a number that has to be repeated. */
+  /** The page in the browser shows a number that the decision has to repeat. */
   matchRequired: boolean
 }
 
 const requestIdForm = /^poauth_[A-Za-z0-9_-]{8,128}$/
 
 /**
- * Reads what a person has at hand: the code on the page (`ABCD-1234`), the id of the request, or the link of the QR
- * code. Throws OperatorError for anything else.
+ * Reads the reference that a person enters: the code on the page (`ABCD-1234`), the id of the request, or the link in
+ * the QR code. Throws OperatorError for anything else.
  */
 export function requestReference(text: string): { user_code: string } | { request_id: string } {
   const typed = text.trim()
@@ -67,7 +67,7 @@ export async function waitingRequest(
   }
 }
 
-/** The text that is signed: what was asked for, in its order, without what is not granted. */
+/** The scope text to sign: the requested scopes in their order, without the refused ones. */
 export const grantedScopeOf = ({ requestedScope }: WaitingRequest, refused: ReadonlySet<string>): string =>
   requestedScope.filter((scope) => scope === BASE_SCOPE || !refused.has(scope)).join(' ')
 

@@ -1,4 +1,4 @@
-/** What a wallet holds: the keys of one identity, and the step that was begun and has not ended. */
+/** The contents of a wallet: the keys of one identity, and the unfinished step. */
 import type { Operation } from '../protocol/plc.ts'
 
 export const WALLET_FORMAT = 1
@@ -9,7 +9,7 @@ export interface WalletContents {
   server: string
   /** Origin of the PLC directory. */
   directory: string
-  /** Null until the ceremony knows it. */
+  /** Null until the ceremony determines it. */
   did: string | null
   handle: string | null
   /** The private scalar of the device key (P-256), 32 bytes in hex. It outranks all other keys of the identity. */
@@ -18,12 +18,12 @@ export interface WalletContents {
   recoveryKey: string | null
   /** Share 1, in base32. */
   keychainShare: string | null
-  /** Share 3, in base32, from when it is made until its owner has seen it. */
+  /** Share 3, in base32. Kept until its owner has seen it. */
   paperShare: string | null
-  /** The opaque session that the ceremony ends with; some endpoints take no other. */
+  /** The opaque session that the ceremony ends with; some endpoints accept no other session. */
   walletSession: string | null
   session: StoredSession | null
-  /** By origin: the sessions at servers that the account has moved away from, with which it can come back. */
+  /** Sessions at servers that the account has left, by origin, with which it can come back. */
   elsewhere: Record<string, Pick<WalletContents, 'session' | 'walletSession'>>
   unfinished: Unfinished | null
 }
@@ -34,8 +34,8 @@ export interface StoredSession {
 }
 
 /**
- * A step that is stored before it is taken, so that a lost answer or a killed process loses no key. Repeating a command
- * continues with it.
+ * A step that is stored before it begins, so that a lost answer or a killed process loses no key. Repeating the command
+ * continues the step.
  */
 export type Unfinished = Creation | Rekeying | Deposit | Rotation | Recovery | HandOver | Arrival | Move
 
@@ -43,7 +43,7 @@ export interface Creation {
   what: 'creation'
   email: string
   handle: string
-  /** Null at a server that requires none: the account is made by an ordinary sign-up. */
+  /** Null at a server that requires no code, where an ordinary sign-up creates the account. */
   claimCode: string | null
   /** A did:web whose document its owner publishes; null for a did:plc. */
   webDid: string | null
@@ -59,7 +59,7 @@ export interface PlcIdentity {
   escrowShare: string
 }
 
-/** What is sent to make the account. A repetition must send the same. */
+/** What the wallet sends to create the account. A repeated request must send the same. */
 export type NewIdentity = PlcIdentity | { method: 'web'; repoKey: string; did: string; document: string }
 
 /**
@@ -73,11 +73,11 @@ export interface Rekeying {
   keychainShare: string
   escrowShare: string
   paperShare: string
-  /** The step to go back to if the directory refuses the operation. */
+  /** The step to return to if the directory refuses the operation. */
   otherwise: Recovery | null
 }
 
-/** New shares are in force, and the server has not taken its own. */
+/** The shares of a new key are in force, but the server does not have its share yet. */
 export interface Deposit {
   what: 'deposit'
   escrowShare: string
@@ -90,8 +90,8 @@ export interface Rotation {
 }
 
 /**
- * A release of the escrowed share that was opened. The share is handed out for a limited time, and stored as soon as it
- * comes.
+ * An open release of the escrowed share. The server hands out the share for a limited time, and the wallet stores it as
+ * soon as it arrives.
  */
 export interface Recovery {
   what: 'recovery'
@@ -103,7 +103,7 @@ export interface Recovery {
   escrowShare: string | null
 }
 
-/** On the old device: the operation that puts another device's key in the place of its own. */
+/** On the old device: the operation that replaces its own key by the key of another device. */
 export interface HandOver {
   what: 'hand-over'
   /** Null if the server takes no part in it. */
@@ -112,21 +112,21 @@ export interface HandOver {
   operation: Operation | null
 }
 
-/** On the new device: waiting for the old one to hand over. */
+/** On the new device: waiting for the old device to hand over. */
 export interface Arrival {
   what: 'arrival'
   /** Null if the server takes no part in it. */
   transfer: { id: string; deviceToken: string } | null
 }
 
-/** To another server. */
+/** A move to another server. */
 export interface Move {
   what: 'move'
   /** Origin of the new server. */
   to: string
   handle: string
-  /** At the new server, where the account is made and not active. */
+  /** At the new server, where the account exists but is not active yet. */
   session: StoredSession
-  /** The operation that names the new server; null until everything is there. */
+  /** The operation that names the new server; null until the new server has everything. */
   operation: Operation | null
 }

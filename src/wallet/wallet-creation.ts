@@ -1,9 +1,9 @@
 /**
- * How a wallet makes an account whose keys it holds: by a ceremony, which a claim code opens, or, for a did:plc at a
- * server that is open to everyone, by a sign-up that brings the identity.
+ * Creates an account whose keys the wallet holds: in a ceremony, which a claim code opens, or, for a did:plc at a
+ * server that is open to everyone, with a sign-up that brings the identity.
  *
- * Everything that is sent is stored first, so that either can be repeated after a lost answer or a killed process: the
- * server gives the same repository key again, and takes the same identity once.
+ * The wallet stores everything before sending it, so that both ways can be repeated after a lost answer or a killed
+ * process: the server returns the same repository key again, and accepts the same identity once.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { OperatorError } from '../base/operator-error.ts'
@@ -21,12 +21,15 @@ import { devicePlatform, type Wallet } from './wallet.ts'
 export type Wanted = Omit<Creation, 'what' | 'identity'>
 
 /**
- * `publish` is the document that has to be at the address of the DID before the ceremony can continue, `fault` why the
- * server has not taken its share, if so.
+ * `publish` is the document that its owner has to publish at the URL of the DID before the ceremony can continue.
+ * `fault` says why the server did not take its share; null if it did.
  */
 export type CreationOutcome = { done: true; fault: OperatorError | null } | { done: false; publish: string }
 
-/** Whether the server requires a code for such an account. Only the ceremony makes one of a did:web. */
+/**
+ * Whether the server requires a code for such an account. For a did:web it always does, because only the ceremony
+ * accepts one.
+ */
 export const requiresCode = async (wallet: Wallet, webDid: string | null): Promise<boolean> =>
   webDid !== null || (await wallet.server.describe()).requiresCode
 
@@ -50,13 +53,13 @@ export async function beginCreation(
   if (wanted.webDid !== null && didWebUrl(wanted.webDid as Did) === null)
     throw new OperatorError(`${wanted.webDid} is not a did:web`)
   const creation: Creation = { ...wanted, what: 'creation', handle, identity: null }
-  // Repeated input means the same identity, which the server may already know.
+  // With the same input as before, continue with the same identity, which the server may already know.
   const { unfinished } = wallet.contents
   if (unfinished?.what === 'creation' && isDeepStrictEqual({ ...unfinished, identity: null }, creation)) return
   await wallet.update({ did: null, unfinished: creation })
 }
 
-/** Continue with what was begun. `password` is null for an account without one. */
+/** Continue the creation that was begun. `password` is null for an account without one. */
 export async function finishCreation(wallet: Wallet, password: string | null): Promise<CreationOutcome> {
   const creation = creationOf(wallet)
   const { claimCode } = creation
@@ -82,7 +85,7 @@ async function finishCeremony(wallet: Wallet, begun: Claimed, password: string |
   }
   try {
     await takeHandle(wallet, walletSession, creation.handle)
-    // A server may say that an identity is made which the directory has never heard of.
+    // Check the directory, because a server may claim that an identity exists although the directory does not know it.
     if (creation.identity?.method === 'plc') await wallet.directory.head(wallet.did)
   } catch (error) {
     await wallet.update({ walletSession })
@@ -113,7 +116,7 @@ async function reservedIdentity(wallet: Wallet, creation: Creation): Promise<New
   return identity
 }
 
-/** Have the account made, unless an earlier try has done so. */
+/** Sign up, unless an earlier try has already created the account. */
 async function signUp(
   wallet: Wallet,
   creation: Creation,
@@ -133,7 +136,7 @@ async function signUp(
     const isUnknown =
       error instanceof NoAnswer || (error instanceof ServerRefusal && [400, 401, 409].includes(error.status))
     if (isUnknown && (await isMade(wallet))) return
-    // The reservation of the key has expired: the next try begins with another.
+    // The reservation of the key may have expired, so the next try begins with another key.
     if (error instanceof ServerRefusal && error.code === 'IncompatibleDidDoc')
       await wallet.update({ did: null, unfinished: { ...creation, identity: null } })
     throw error
@@ -149,8 +152,8 @@ const didOf = (identity: NewIdentity): string =>
   identity.method === 'web' ? identity.did : genesisDid(identity.operation)
 
 /**
- * Redeem the claim code. Returns the token of the pending account and its repository key; null if the account was made
- * by an earlier try.
+ * Redeem the claim code. Returns the token of the pending account and its repository key; null if an earlier try has
+ * created the account.
  */
 async function enter(
   wallet: Wallet,
@@ -174,14 +177,14 @@ async function enter(
   }
 }
 
-/** The address that the identity will name is the one that the person chose. */
+/** Check that the server URL that the identity will name is the one that the person chose. */
 async function checkAddress(wallet: Wallet, deviceId: string, token: string): Promise<void> {
   const pdsUrl = textOf(await wallet.server.get(`/v1/devices/${deviceId}/pds`, { token }), 'pdsUrl')
   if (pdsUrl !== wallet.server.url)
     throw new OperatorError(`${wallet.server.url} names itself ${pdsUrl}: use that URL as --server`)
 }
 
-/** Whether the account exists: its key can sign in. */
+/** Whether the account exists, so that its key can sign in. */
 async function isMade(wallet: Wallet): Promise<boolean> {
   if (wallet.contents.did === null) return false
   try {
@@ -219,7 +222,7 @@ function newIdentity(
   }
 }
 
-/** The text that has to be published: the server compares it byte by byte. */
+/** The exact text to publish, because the server compares it byte by byte. */
 function webDocument(wallet: Wallet, did: string, handle: string, repoKey: string): string {
   const document = {
     '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/multikey/v1'],
@@ -236,7 +239,7 @@ function webDocument(wallet: Wallet, did: string, handle: string, repoKey: strin
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
-/** Returns the token of the session that begins; null if the account was made by a try whose answer was lost. */
+/** Returns the token of the new session; null if a try whose answer was lost has created the account. */
 async function postIdentity(
   wallet: Wallet,
   identity: NewIdentity,
@@ -272,15 +275,15 @@ async function takeHandle(wallet: Wallet, walletSession: string | null, handle: 
       await wallet.server.post('/v1/handles', { token: walletSession, json: { accountId: did, handle } })
     }
   } catch (error) {
-    // It is taken by this account itself, if the answer to an earlier try was lost.
+    // If the answer to an earlier try was lost, this account itself may have the handle.
     const isTaken = error instanceof ServerRefusal && error.status === 409
     if (!isTaken || (await wallet.server.resolveHandle(handle)) !== did) throw error
   }
 }
 
 /**
- * Take an account into an empty wallet whose key it lists, and give it a recovery key. Returns why the server has not
- * taken its share, if so.
+ * Take an account into this empty wallet, whose key the identity must name, and give the identity a recovery key.
+ * Returns why the server did not take its share; null if it did.
  */
 export async function adopt(wallet: Wallet, account: string): Promise<OperatorError | null> {
   const did = await wallet.server.didOf(account)

@@ -1,4 +1,4 @@
-/** What the PLC directory says about an identity, and telling it the next operation. */
+/** Client of the PLC directory: reads the log of an identity and submits its next operation. */
 import { OperatorError } from '../base/operator-error.ts'
 import {
   checkAuditLog,
@@ -13,8 +13,8 @@ import { fetchJson, inOneLine, NoAnswer } from '../base/server-request.ts'
 const PUBLIC_DIRECTORY = 'https://plc.directory'
 
 /**
- * The directory that a server uses unless one is named: a server for development, alone reached without TLS, keeps its
- * own.
+ * The default directory of a server. A development server, the only kind that is reached without TLS, has a directory
+ * of its own.
  */
 export const directoryOf = (server: string): string => (server.startsWith('http:') ? server : PUBLIC_DIRECTORY)
 
@@ -55,16 +55,16 @@ export class WalletDirectory {
     return { operation: outcome.head.operation, state }
   }
 
-  /** Whether the operation is part of what the DID is now: the head or, not nullified, before it. */
+  /** Whether the operation is in effect: it is the head of the log or precedes it, and is not nullified. */
   async has(did: string, operation: LogOperation): Promise<boolean> {
     const cid = operationCid(operation).toString()
     return (await this.#log(did)).some((entry) => entry.cid === cid && !entry.nullified)
   }
 
   /**
-   * Make the operation the head. A repetition, and an answer that was lost, are settled by the log. Returns what the
-   * directory said if it refuses for good, else null. Throws `NoAnswer` if the operation may or may not become the
-   * head.
+   * Submit the operation as the new head. May be repeated: after a repetition or a lost answer, the log decides.
+   * Returns the directory's message if it refuses for good, else null. Throws `NoAnswer` while it is unknown whether
+   * the operation becomes the head.
    */
   async submit(did: string, operation: LogOperation): Promise<string | null> {
     const { refused, said } = await this.#post(did, operation)

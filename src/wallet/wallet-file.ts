@@ -9,7 +9,7 @@ export type WalletFile = SealedFile<WalletContents>
 export const WalletFile = {
   exists: SealedFile.exists,
 
-  /** A file that does not exist yet. Throws OperatorError if the passphrase is too short. */
+  /** Prepares a wallet file that does not exist yet. Throws OperatorError if the passphrase is too short. */
   fresh(path: string, passphrase: string, workFactor: number): WalletFile {
     requireLength(passphrase)
     return new SealedFile(path, walletKind, { passphrase, workFactor })

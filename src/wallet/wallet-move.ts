@@ -1,6 +1,6 @@
 /**
- * Moving an account to another server. The wallet signs the operation that names the new one. The old server hands out
- * the data, and a token with which the new one believes that the account is coming.
+ * Moving an account to another server. The wallet signs the operation that names the new server. The old server hands
+ * out the data, and a token that proves to the new server that the account is coming.
  *
  * Each step can be repeated, and the account stays active at the old server until the new one has everything.
  */
@@ -21,7 +21,7 @@ const BLOBS_IN_A_PAGE = 500
 export interface Moved {
   /** Blobs that the old server did not have. */
   lostBlobs: number
-  /** Why the new server has not taken a share, if so. */
+  /** Why the new server did not take its share; null if it did. */
   fault: OperatorError | null
 }
 
@@ -31,11 +31,11 @@ export interface WantedMove {
   handle: string
   email: string
   inviteCode: string | null
-  /** For the account at the new server; null for none. */
+  /** Password of the account at the new server; null for none. */
   password: string | null
 }
 
-/** Make the account at the new server, where it is not active yet. May be repeated with the same wishes. */
+/** Create the account at the new server, where it is not active yet. May be repeated with the same input. */
 export async function beginMove(wallet: Wallet, wanted: WantedMove): Promise<void> {
   const { to, handle } = wanted
   if (to === wallet.server.url) throw new OperatorError(`the account is already at ${to}`)
@@ -44,7 +44,10 @@ export async function beginMove(wallet: Wallet, wanted: WantedMove): Promise<voi
   await wallet.update({ unfinished: { what: 'move', to, handle, session, operation: null } })
 }
 
-/** An account that was at the server before is still there, and a session of that time opens it. */
+/**
+ * Returns a session of an account that comes back to a server, or null: the account is still there, deactivated, and a
+ * stored session from that time opens it.
+ */
 async function sessionOfReturn({ contents }: Wallet, to: string): Promise<StoredSession | null> {
   const before = contents.elsewhere[to]?.session
   return before ? refreshSession(new WalletServer(to, contents.directory), before) : null
@@ -80,7 +83,7 @@ export async function finishMove(wallet: Wallet): Promise<Moved> {
   await to.post('/xrpc/com.atproto.server.activateAccount', { token })
   await leave(wallet)
   const { capabilities } = await wallet.server.describe()
-  // The share of the old server is worth nothing once there are others.
+  // New shares make the old server's share useless.
   return { lostBlobs, fault: capabilities.has('escrow') ? await renewShares(wallet) : null }
 }
 
@@ -173,7 +176,7 @@ async function operationOfMove(wallet: Wallet, to: WalletServer, token: string):
   return signedChange(head, changes, wallet.deviceKey)
 }
 
-/** Names of entries that the server wants to be other than they are, besides its own. */
+/** Names of entries that the server would change, except for its own entry. */
 const changedNames = (now: Record<string, unknown>, wanted: Record<string, unknown>, own: string): string[] =>
   Object.keys(wanted).filter((name) => name !== own && !isDeepStrictEqual(wanted[name], now[name]))
 
@@ -185,7 +188,7 @@ async function recommendedBy(server: WalletServer, token: string): Promise<Crede
   return { rotationKeys, verificationMethods, services }
 }
 
-/** Deactivate the account at the old server, and keep what opens it there. */
+/** Deactivate the account at the old server, and keep the sessions that open it there. */
 async function leave(wallet: Wallet): Promise<void> {
   const { handle, to, session } = moveOf(wallet)
   try {
@@ -193,8 +196,8 @@ async function leave(wallet: Wallet): Promise<void> {
       wallet.server.post('/xrpc/com.atproto.server.deactivateAccount', { token, json: {} }),
     )
   } catch (error) {
-    // The identity has left, whether or not the old server admits it: its sessions may have ended with the key that it
-    // knew.
+    // The account has moved even if the old server refuses: its sessions may have ended when the identity stopped
+    // naming the key that the old server knew.
     if (!(error instanceof ServerRefusal)) throw error
   }
   const { server, walletSession, session: before, elsewhere } = wallet.contents

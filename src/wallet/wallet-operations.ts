@@ -1,4 +1,4 @@
-/** PLC operations that a wallet signs: what each changes, and how a wallet continues with one that was begun. */
+/** PLC operations that a wallet signs: what each one changes, and how a wallet resumes an unfinished one. */
 import { OperatorError } from '../base/operator-error.ts'
 import { nextOperation, signOperation, SIGNING_KEY_NAME, type Operation, type PlcState } from '../protocol/plc.ts'
 import { parseDidKey, type SigningKey } from '../protocol/keys.ts'
@@ -9,7 +9,7 @@ import { NoAnswer, ServerRefusal } from '../base/server-request.ts'
 import { asOwner } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 
-/** The operation after `head`, signed with `key`. Nothing but `changes` changes. */
+/** The operation after `head` that makes `changes` and keeps everything else, signed with `key`. */
 export function signedChange(head: IdentityHead, changes: Partial<PlcState>, key: SigningKey): Operation {
   const next = nextOperation(head.operation, changes)
   if (next === null) throw new OperatorError('the identity has been tombstoned in the directory')
@@ -29,13 +29,15 @@ export async function ownHead(wallet: Wallet): Promise<IdentityHead> {
   return head
 }
 
-/** Replaces the recovery key where it is; adds it below the first key if there was none. */
+/** Replaces the recovery key at its rank; if there was none, adds the new one below the first key. */
 const withRecoveryKey = (keys: readonly string[], before: string | null, after: string): string[] => {
   const place = before === null ? -1 : keys.indexOf(before)
   return place < 0 ? [...keys.slice(0, 1), after, ...keys.slice(1)] : keys.with(place, after)
 }
 
-/** Store an operation that changes recovery key and shares, with all that belongs to it. `finishRekeying` takes it. */
+/**
+ * Store an operation that replaces recovery key and shares, with the new key and shares. `finishRekeying` submits it.
+ */
 export async function beginRekeying(
   wallet: Wallet,
   operationFor: (recoveryKey: string) => Operation,
@@ -55,8 +57,8 @@ export async function beginRekeying(
 }
 
 /**
- * Tell the directory, then deposit the share of the server. May be repeated after any failure. If only the deposit
- * fails, the new keys are in force, and it stays to be done.
+ * Submit the operation to the directory, then deposit the server's share. May be repeated after any failure. If only
+ * the deposit fails, the new keys are in force, and the deposit remains as the unfinished step.
  */
 async function finishRekeying(wallet: Wallet, rekeying: Rekeying): Promise<OperatorError | null> {
   const { operation, recoveryKey, keychainShare, escrowShare, paperShare, otherwise } = rekeying
@@ -89,15 +91,12 @@ async function faultOfDeposit(wallet: Wallet, escrowShare: string): Promise<Oper
 
 async function depositShare(wallet: Wallet, share: string): Promise<void> {
   const { capabilities } = await wallet.server.describe()
-  // A server that keeps no share leaves two: that of the wallet and the paper, which are enough.
+  // Without a share at the server, the shares in the wallet and on paper are enough.
   if (!capabilities.has('escrow')) return
   await asOwner(wallet, (token) => wallet.server.put('/v1/recovery/escrow-share', { token, json: { share } }))
 }
 
-/**
- * Give the identity another recovery key, or its first, and make new shares. Those made before are worth nothing
- * afterwards.
- */
+/** Give the identity a new recovery key, and make new shares. Earlier shares become useless. */
 export async function renewShares(wallet: Wallet): Promise<OperatorError | null> {
   const head = await ownHead(wallet)
   const { recoveryKey: before } = wallet.contents
@@ -111,13 +110,13 @@ export async function renewShares(wallet: Wallet): Promise<OperatorError | null>
   return (await finishPending(wallet)).fault
 }
 
-/** Give the identity another key for its repository: a staged key of the server, in place of the current one. */
+/** Replace the repository key of the identity by a key that the server stages. */
 export async function rotateRepoKey(wallet: Wallet): Promise<string> {
   await ownHead(wallet)
   const { signingKey } = await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation', { token }))
   if (typeof signingKey !== 'string' || parseDidKey(signingKey) === null)
     throw new NoAnswer('the server returned no key')
-  // Read after the request, with which the server settles a rotation that was begun before.
+  // Read after the request, because the request makes the server settle an earlier rotation.
   const head = await ownHead(wallet)
   const { verificationMethods, rotationKeys } = head.state
   const before = verificationMethods[SIGNING_KEY_NAME]
@@ -135,7 +134,7 @@ export async function rotateRepoKey(wallet: Wallet): Promise<string> {
   return signingKey
 }
 
-/** Hand the operation of a rotation to the server, which submits it and then signs with the new key. */
+/** Send the operation of a rotation to the server, which submits it and then signs with the new key. */
 async function finishRotation(wallet: Wallet, operation: Operation): Promise<void> {
   try {
     await asOwner(wallet, (token) =>
@@ -143,8 +142,8 @@ async function finishRotation(wallet: Wallet, operation: Operation): Promise<voi
     )
   } catch (error) {
     if (!(error instanceof ServerRefusal) || error.status !== 400) throw error
-    // Either the server had finished it already, or the identity has changed since, and this operation can never be
-    // taken.
+    // Either the server had already finished the rotation, or the identity has changed since and can never accept this
+    // operation.
     const isDone = await wallet.directory.has(wallet.did, operation)
     if (!isDone) {
       await wallet.update({ unfinished: null })
@@ -155,13 +154,16 @@ async function finishRotation(wallet: Wallet, operation: Operation): Promise<voi
 }
 
 export interface Finished {
-  /** What was begun; null if there was nothing. */
+  /** The step that was finished; null if there was none. */
   what: 'rekeying' | 'deposit' | 'rotation' | null
-  /** Why the server has not taken its share; null if it has, or if there was none to give. */
+  /** Why the server did not take its share; null if it did, or if there was no share to give. */
   fault: OperatorError | null
 }
 
-/** Continue with what was begun. Throws OperatorError if the directory or the server refuses, or does not answer. */
+/**
+ * Finish an unfinished rekeying, deposit or rotation. Throws OperatorError if the directory or the server refuses, or
+ * does not answer.
+ */
 export async function finishPending(wallet: Wallet): Promise<Finished> {
   const { unfinished } = wallet.contents
   switch (unfinished?.what) {

@@ -1,9 +1,9 @@
 /**
- * Getting an identity back without its device: two shares restore the recovery key, which puts the key of this wallet
- * in the place of the lost one.
+ * Recovers an identity without its device: two shares restore the recovery key, which signs the key of this wallet into
+ * the identity in place of the lost one.
  *
- * One share is usually the server's. It is released after a code was mailed and a delay has passed, during which the
- * owner of the old device can object.
+ * One share is usually the server's. The server mails a code, and releases its share to the holder of the code after a
+ * delay, during which the owner of the old device can object.
  */
 import { OperatorError } from '../base/operator-error.ts'
 import { parseShare, shareIndexes, type EscrowShare } from '../protocol/escrow-share.ts'
@@ -16,7 +16,7 @@ import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-req
 import { asOwner } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 
-/** Find the account and have a code mailed to its address. The server says nothing about whether it did. */
+/** Find the account and have a code mailed to its address. The server does not say whether it has mailed one. */
 export async function beginRecovery(wallet: Wallet, account: string, { byMail }: { byMail: boolean }): Promise<void> {
   if (byMail) await wallet.server.need('escrow', 'keeping a share for recovery')
   const did = await wallet.server.didOf(account)
@@ -30,8 +30,8 @@ export async function beginRecovery(wallet: Wallet, account: string, { byMail }:
 export type ReleaseOutcome = { state: 'released' } | { state: 'pending'; availableAt: string }
 
 /**
- * Open the release with the mailed code (`otp`), or ask whether its time has come. The share is stored before this
- * returns.
+ * Open the release with the mailed code (`otp`), or poll it. Once the server releases the share, it is stored before
+ * this returns.
  */
 export async function askForShare(wallet: Wallet, otp: string | null): Promise<ReleaseOutcome> {
   const recovery = recoveryOf(wallet)
@@ -39,7 +39,7 @@ export async function askForShare(wallet: Wallet, otp: string | null): Promise<R
   const code = otp?.trim() ?? recovery.code ?? null
   const answer =
     (await releaseOf(wallet, recovery.did, code)) ??
-    // A server that knows of no required code opens a release with it, and takes polls without it.
+    // An older server uses the code only to open the release, and accepts polls only without it.
     (otp === null && code !== null ? await releaseOf(wallet, recovery.did, null) : null)
   if (answer === null)
     throw new OperatorError(
@@ -61,8 +61,8 @@ export async function askForShare(wallet: Wallet, otp: string | null): Promise<R
 }
 
 /**
- * Ask for the share with a code that every request of this release then needs, or without. Null if the server refuses
- * it.
+ * Ask for the share, with or without a code. If a code opens the release, every later request for it needs that code.
+ * Returns null if the server refuses.
  */
 async function releaseOf(wallet: Wallet, identifier: string, otp: string | null): Promise<Answer | null> {
   const json = { identifier, ...(otp !== null && { otp, code: 'required' }) }
@@ -87,9 +87,9 @@ export function releasedShare(wallet: Wallet): EscrowShare | null {
 }
 
 /**
- * Take the identity over with two shares: the key of this wallet replaces all that outrank the recovery key, there are
- * a new recovery key and new shares, and the server gets its own. Throws OperatorError if the shares do not belong to
- * the identity.
+ * Take over the identity with two shares: the key of this wallet replaces all keys that outrank the recovery key, the
+ * wallet makes a new recovery key with new shares, and the server gets its share. Throws OperatorError if the shares do
+ * not belong to the identity.
  */
 export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): Promise<OperatorError | null> {
   const recovery = recoveryOf(wallet)
@@ -116,12 +116,12 @@ export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): P
   return (await finishPending(wallet)).fault
 }
 
-/** Object to a release that is under way. Nothing happens if there is none. */
+/** Cancel an open release. Does nothing if there is none. */
 export async function cancelRelease(wallet: Wallet): Promise<void> {
   await asOwner(wallet, (token) => wallet.server.post('/v1/recovery/release/cancel', { token }))
 }
 
-/** Take the server's share back. The wallet's and the paper still restore the key. */
+/** Have the server delete its share. The shares in the wallet and on paper still restore the key. */
 export async function withdrawShare(wallet: Wallet): Promise<void> {
   await asOwner(wallet, (token) => wallet.server.delete('/v1/recovery/escrow-share', { token }))
 }

@@ -1,4 +1,6 @@
-/** HTTP client for the server that hosts an account: requests, refusals, and what the server says that it offers. */
+/**
+ * HTTP client for the server that hosts an account: requests, refusals, and the capabilities that the server announces.
+ */
 import { madeOnce } from '../base/made-once.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import {
@@ -18,7 +20,7 @@ import { isPlcDid } from '../protocol/plc.ts'
 /** Timeout of a request that carries a repository or a blob. */
 const CONTENT_TIMEOUT_MILLIS = 600_000
 
-/** Bytes that are passed on as they come. */
+/** Content that is passed on as it arrives. */
 export interface Content {
   body: ReadableStream<Uint8Array> | Uint8Array
   type: string
@@ -32,7 +34,7 @@ export interface WalletRequest {
 }
 
 export interface ServerDescription {
-  /** The DID of the server: the audience of everything that is signed for it. */
+  /** The DID of the server, the audience of everything that the wallet signs for it. */
   did: string
   availableUserDomains: readonly string[]
   /** Whether a sign-up requires a code. True unless the server says otherwise. */
@@ -41,12 +43,12 @@ export interface ServerDescription {
 }
 
 export class WalletServer {
-  /** Returns the description of the server, which is asked for once. */
+  /** Returns the description of the server, which is fetched once. */
   readonly describe = madeOnce(() => this.#describe())
 
   /**
-   * Both are origins, as `serverOrigin` returns them. The directory is asked about a server that is not named after its
-   * host.
+   * Both are origins, as `serverOrigin` returns them. The directory is asked about the DID of a server whose DID is not
+   * the did:web of its host.
    */
   constructor(
     readonly url: string,
@@ -58,7 +60,7 @@ export class WalletServer {
     return this.#ask('GET', search.size === 0 ? path : `${path}?${search}`, rest)
   }
 
-  /** Get bytes as they come. Returns null if the server does not have them. */
+  /** Download content as a stream. Returns null if the server does not have it. */
   async download(path: string, query: Readonly<Record<string, string>>): Promise<Content | null> {
     const url = `${this.url}${path}?${new URLSearchParams(query)}`
     const response = await fetch(url, {
@@ -87,7 +89,7 @@ export class WalletServer {
     return this.#ask('DELETE', path, request)
   }
 
-  /** Throws OperatorError if the server does not list a capability. `purpose` ends the sentence that says so. */
+  /** Throws OperatorError if the server does not list a capability. `purpose` completes the error message. */
   async need(capability: string, purpose: string): Promise<ServerDescription> {
     const description = await this.describe()
     if (!description.capabilities.has(capability))
@@ -106,7 +108,7 @@ export class WalletServer {
   }
 
   /**
-   * The DID of an account that a person names by its DID or its handle. Throws OperatorError if the server does not
+   * The DID of an account that a person has entered as a DID or a handle. Throws OperatorError if the server does not
    * know it.
    */
   async didOf(account: string): Promise<string> {
@@ -159,7 +161,9 @@ export class WalletServer {
   }
 }
 
-/** Whether a did:web is that of the address. On this machine, servers for development leave the port out. */
+/**
+ * Whether the did:web belongs to the URL. Development servers on this machine may leave the port out of their did:web.
+ */
 const isNameOf = (did: string, { protocol, host, hostname }: URL): boolean =>
   did === didWebOfHost(host) || (protocol === 'http:' && did === didWebOfHost(hostname))
 

@@ -1,4 +1,4 @@
-/** Signing in with the device key, and calling the server as the owner of the account. */
+/** Signs in with the device key, and calls the server as the owner of the account. */
 import { MINUTE_MILLIS } from '../base/durations.ts'
 import { parseHandle } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
@@ -8,7 +8,7 @@ import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
 import type { WalletServer } from './wallet-server.ts'
 import type { Wallet } from './wallet.ts'
 
-/** An access token that ends sooner than this is no longer used. */
+/** An access token that expires sooner than this is no longer used. */
 const MARGIN_MILLIS = MINUTE_MILLIS
 
 interface Opened {
@@ -16,7 +16,7 @@ interface Opened {
   handle: string | null
 }
 
-/** Open a session by a proof. Throws OperatorError if the key is not one of the identity's. */
+/** Open a session with a proof of the device key. Throws OperatorError if the identity does not name the key. */
 export async function openSession(wallet: Wallet): Promise<Opened> {
   const { did: aud } = await wallet.server.need('sovereignSessions', 'signing in with a key')
   const { did } = wallet
@@ -42,7 +42,7 @@ export async function signIn(wallet: Wallet): Promise<StoredSession> {
 const claimsOf = (token: string) =>
   decodeJws(token)?.payload as { sub?: unknown; aud?: unknown; exp?: unknown } | undefined
 
-/** Call with a session of full access: the stored one, refreshed if need be, else a new one. */
+/** Run a call with full access: in the stored session, refreshed if necessary, else in a new one. */
 export async function withFullAccess<Result>(
   wallet: Wallet,
   call: (token: string) => Promise<Result>,
@@ -70,7 +70,7 @@ async function refreshed(wallet: Wallet): Promise<StoredSession | null> {
   return session
 }
 
-/** Exchange a session for a younger one. Returns null if the server has ended it. */
+/** Refresh a session. Returns null if the server has ended it. */
 export async function refreshSession(
   server: WalletServer,
   { refreshJwt }: StoredSession,
@@ -84,7 +84,7 @@ export async function refreshSession(
   }
 }
 
-/** Call a route of account owners: with the session of the ceremony while it lasts, else with full access. */
+/** Call a route of account owners: with the session of the ceremony while it is valid, else with full access. */
 export async function asOwner<Result>(wallet: Wallet, call: (token: string) => Promise<Result>): Promise<Result> {
   const { walletSession } = wallet.contents
   if (walletSession !== null) {
@@ -97,6 +97,6 @@ export async function asOwner<Result>(wallet: Wallet, call: (token: string) => P
   return withFullAccess(wallet, call)
 }
 
-/** XRPC reports a session that is over as 400. */
+/** XRPC methods answer 400 for an expired or invalid session. */
 const isSessionOver = (error: unknown): boolean =>
   error instanceof ServerRefusal && (error.status === 401 || ['ExpiredToken', 'InvalidToken'].includes(error.code))

@@ -1,7 +1,7 @@
 /**
- * Moving an identity to another device. The new device makes a key of its own, and its owner carries the public half to
- * the old one, which signs it into the identity. No private key travels, and the server cannot exchange what is
- * carried.
+ * Moves an identity to another device. The new device makes a key of its own, and its owner carries the public key to
+ * the old device, which signs it into the identity. No private key leaves its device, and the server cannot substitute
+ * a key, because the owner carries it.
  */
 import { OperatorError } from '../base/operator-error.ts'
 import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
@@ -18,16 +18,16 @@ export interface TransferCode {
 }
 
 /**
- * On the old device. Returns the code that the new one accepts. The server gives one only to the session that the
- * ceremony ended with; without it, null is returned, and the devices do without the server: the sessions of the account
- * then stay open.
+ * On the old device. Returns the code that the new device enters. The server gives a code only to the session that the
+ * ceremony ended with. Without that session, returns null, and the devices do the transfer without the server: the
+ * sessions of the account then stay open.
  */
 export async function beginHandOver(wallet: Wallet): Promise<TransferCode | null> {
   await ownHead(wallet)
   const answer = await initiated(wallet)
   const transferId = answer && textOf(answer, 'transferId')
   const shown = answer && { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
-  // It becomes part of a command that a person copies.
+  // The code becomes part of a command that a person copies.
   if (shown && !/^[A-Za-z0-9]{1,64}$/.test(shown.code)) throw new NoAnswer('the server returned an invalid code')
   await wallet.update({ unfinished: { what: 'hand-over', transferId, operation: null } })
   return shown
@@ -47,15 +47,16 @@ async function initiated({
 }
 
 /**
- * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `code` is that of
- * the old device, if it has one, and `recoveryKey` the did:key of the recovery key that it knows, if any.
+ * On the new device, in a wallet without an identity. Its owner has to carry its key to the old device. `code` is the
+ * code that the old device shows, if it has one, and `recoveryKey` the did:key of the old device's recovery key, if
+ * any.
  */
 export async function joinTransfer(
   wallet: Wallet,
   { account, code, recoveryKey }: { account: string; code: string | null; recoveryKey: string | null },
 ): Promise<void> {
   const did = await wallet.server.didOf(account)
-  // The key is kept before the server hears of it.
+  // Store the wallet with its device key before the server learns of the key.
   await wallet.update({ recoveryKey })
   const transfer = code === null ? null : await accepted(wallet, code)
   const unfinished: Arrival = { what: 'arrival', transfer }
@@ -68,7 +69,9 @@ async function accepted(wallet: Wallet, transferCode: string): Promise<Arrival['
   return { id: textOf(answer, 'transferId'), deviceToken: textOf(answer, 'deviceToken') }
 }
 
-/** On the old device: sign the key of the new one into the identity, in the place of its own, and end all sessions. */
+/**
+ * On the old device: sign the key of the new device into the identity, in place of the old key, and end all sessions.
+ */
 export async function handOver(wallet: Wallet, newKey: string): Promise<void> {
   const transfer = handOverOf(wallet)
   if (parseDidKey(newKey) === null || newKey === wallet.deviceDid)
@@ -105,7 +108,7 @@ function handOverOf({ contents: { unfinished } }: Wallet): HandOver {
   return unfinished
 }
 
-/** On the new device: finish if the old one has handed over. The wallet is complete afterwards, with new shares. */
+/** On the new device: finish if the old device has handed over. The wallet is complete afterwards, with new shares. */
 export async function arrive(
   wallet: Wallet,
   { transfer }: Arrival,
@@ -113,13 +116,13 @@ export async function arrive(
   const { state } = await wallet.directory.head(wallet.did)
   if (!state.rotationKeys.includes(wallet.deviceDid)) return { arrived: false }
   if (transfer !== null) await complete(wallet, transfer.id, transfer.deviceToken)
-  // The old device knows a share of the old set.
+  // The old device knows a share of the previous set.
   return { arrived: true, fault: await renewShares(wallet) }
 }
 
 /**
- * Either device may complete the transfer. The second finds it completed; one that the new device did not accept
- * expires.
+ * Either device may complete the transfer. The second one finds it already completed. A transfer that the new device
+ * did not accept expires.
  */
 async function complete(wallet: Wallet, transferId: string, token: string): Promise<void> {
   try {

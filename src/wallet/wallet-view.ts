@@ -1,4 +1,4 @@
-/** What a wallet tells its owner about the identity. */
+/** The view of the identity that a wallet shows its owner. */
 import { didWebUrl, parseDidDocument, pdsEndpoint } from '../protocol/did-document.ts'
 import { PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../protocol/plc.ts'
 import { fetchJson } from '../base/server-request.ts'

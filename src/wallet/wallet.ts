@@ -1,4 +1,4 @@
-/** An open wallet: its contents, its keys, and the server and the directory that they are for. */
+/** An open wallet: its contents and keys, and clients of its server and directory. */
 import { randomBytes } from 'node:crypto'
 import { base64url } from '../protocol/base64url.ts'
 import { OperatorError } from '../base/operator-error.ts'
@@ -13,10 +13,13 @@ import { WalletServer } from './wallet-server.ts'
 
 const KEY_BYTES = 32
 const NONCE_BYTES = 32
-/** Servers take proofs of the last minute; the time on the way counts too. */
+/**
+ * Clock difference in seconds that an error message mentions. Servers accept proofs for a minute, and the time of the
+ * request counts too.
+ */
 const NOTABLE_SECS = 45
 
-/** The contents of a wallet that has a device key and nothing else. */
+/** The contents of a new wallet, which has only a device key. */
 export const freshContents = (server: string, directory: string): WalletContents => ({
   format: WALLET_FORMAT,
   server,
@@ -62,7 +65,7 @@ export class Wallet {
     return this.#contents
   }
 
-  /** The server that hosts the account, also after it has moved. */
+  /** The server that hosts the account now, even after a move. */
   get server(): WalletServer {
     const { server, directory } = this.#contents
     if (this.#server.url !== server) this.#server = new WalletServer(server, directory)
@@ -73,7 +76,7 @@ export class Wallet {
     return new WalletDirectory(this.#contents.directory)
   }
 
-  /** Change the contents and write them to the file, before anything is done that depends on them. */
+  /** Change the contents and write them to the file. Call it before any action that depends on the change. */
   async update(changes: Partial<WalletContents>): Promise<void> {
     const contents = { ...this.#contents, ...changes }
     await this.#file.write(contents)
@@ -95,7 +98,7 @@ export class Wallet {
     return formatDidKey(this.deviceKey.publicKey)
   }
 
-  /** Sign the envelope that `envelopeOf` makes, for this server, now. */
+  /** Sign the envelope that `envelopeOf` makes, for this server and the current time. */
   async prove(envelopeOf: (signer: Signer) => Uint8Array): Promise<WalletProof> {
     const { did: aud } = await this.server.describe()
     const key = this.deviceKey
@@ -111,8 +114,8 @@ export class Wallet {
   }
 
   /**
-   * Send what was proved. The server does not say why it refuses a proof; a clock that is wrong is what can be told
-   * from here.
+   * Send a proof. The server does not say why it refuses a proof, so if the clocks differ noticeably, the error
+   * mentions that.
    */
   async sendProof<Result>(send: () => Promise<Result>): Promise<Result> {
     try {
