@@ -10,5 +10,5 @@ export const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
 /** The event with which a provider revokes an agent. */
 export const ASSERTION_REVOKED = 'https://schemas.workos.com/events/agent/auth/identity/assertion/revoked'
 
-/** Longest name by which an agent may call itself when it registers (`client_name`). */
+/** Longest name that an agent may give itself when it registers (`client_name`). */
 export const MAX_AGENT_NAME_CHARS = 80

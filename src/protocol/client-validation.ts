@@ -202,7 +202,7 @@ function isParent(clientUri: string, url: URL | null): boolean {
   return parent.pathname === url.pathname || url.pathname.startsWith(directory)
 }
 
-/** The schema takes up to 50 µs for each value, and a document of 64 KiB may hold 20,000. */
+/** Most values in a document: the schema takes up to 50 µs for each, and a document of 64 KiB may hold 20,000. */
 const MAX_VALUES = 1000
 
 /** Why a document is too costly to check, counting nested values too; null if it is not. */
@@ -221,9 +221,9 @@ function excessOf(document: unknown): string | null {
   return left.length === 0 ? null : tooMany
 }
 
-/** The schema tries each kind of key for every key. */
+/** Most keys, because the schema tries every kind of key on each of them. */
 const MAX_KEYS = 50
-/** Each redirect URI is parsed several times. */
+/** Most redirect URIs, because each is parsed several times. */
 const MAX_REDIRECT_URIS = 100
 
 /** Why the lists of a document are too costly to check, in words; null if they are not. */

@@ -26,7 +26,7 @@ export interface StateInEvent {
   rev: string
   /** Root of the tree. */
   data: Cid
-  /** The commit, whose block the event has. */
+  /** The commit block, which the event contains. */
   commit: Block
   /**
    * What a commit event says about the previous state. Null in a sync event; `prevData` is undefined if a commit event

@@ -170,8 +170,8 @@ export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
 }
 
 /**
- * Read a root, whose layer is that of its keys; if it has no keys, `childLayer` returns the layer below. Throws
- * `Malformed`.
+ * Read a root. Its layer follows from its keys; if it has none, from `childLayer`, which returns the layer below.
+ * Throws `Malformed`.
  */
 export function decodeRoot(bytes: Uint8Array, childLayer: (child: Cid) => number): MstNode {
   const fields = readFields(bytes)
@@ -300,7 +300,7 @@ function readFields(bytes: Uint8Array): Fields {
   return { keys, values, subtrees }
 }
 
-/** Also finds the end of the input: past it there are no bytes to match. */
+/** Also fails at the end of the input, where no bytes are left to match. */
 function expectBytes(bytes: Buffer): void {
   for (let i = 0; i < bytes.length; i++)
     if (source[at++] !== bytes[i]) throw new Malformed('Not an MST node in canonical form')

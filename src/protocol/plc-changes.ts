@@ -30,9 +30,12 @@ export interface ForeignChange {
    * older rows.
    */
   follows?: string
-  /** How many there are. */
+  /** How many operations there are. */
   operations: number
-  /** What differs between the state before them and that of today, in the order of `IdentityPart`; may be empty. */
+  /**
+   * Parts that differ between the state before these operations and the current state, in the order of `IdentityPart`;
+   * may be empty.
+   */
   parts: IdentityPart[]
   /** The keys that may undo them until `undoableUntil`, as did:keys, highest first: those above the key that signed. */
   undoableBy: string[]

@@ -10,7 +10,7 @@ const MAX_PLATFORMS = 64
 const MAX_MIGRATIONS = 4096
 
 export interface ReleaseFile {
-  /** Name beside the manifest. */
+  /** Name of the file, which is beside the manifest. */
   file: string
   /** In bytes. */
   size: number
@@ -52,7 +52,7 @@ function faultOfManifest({ name, version, files, migrations }: Members, wanted: 
   return faulty === undefined ? null : `has "files" of which "${faulty.slice(0, 40)}" needs a file, a size and a sha256`
 }
 
-/** A name without folders: whatever it says, the file is fetched from beside the manifest. */
+/** A name without folders, so that the file is always fetched from beside the manifest. */
 const isReleaseFile = (value: Members | null): boolean =>
   value !== null &&
   typeof value['file'] === 'string' &&

@@ -105,7 +105,7 @@ export type SpaceTypeSource = (type: Nsid) => Promise<SpaceDeclaration | null>
 export interface ExpandedScope {
   /** The requested scope. */
   scope: string
-  /** The scopes it expands to: itself, or those of the permission set. */
+  /** The scopes to which it expands: the scope itself, or the scopes of the permission set. */
   grants: readonly string[]
   /** Title and detail of the permission set; null for any other scope. */
   title: string | null
@@ -115,7 +115,9 @@ export interface ExpandedScope {
 /** A scope that is no permission set. */
 export const singleScope = (scope: string): ExpandedScope => ({ scope, grants: [scope], title: null, detail: null })
 
-/** `unresolved`: a permission set cannot be found now. `too-many`: what is asked for is more than can be granted. */
+/**
+ * `unresolved`: a published document cannot be found now. `too-many`: the request asks for more than can be granted.
+ */
 export type Expansion =
   { ok: true; scopes: ExpandedScope[] } | { ok: false; fault: 'unresolved' | 'too-many'; reason: string }
 

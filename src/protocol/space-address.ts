@@ -18,7 +18,7 @@ import {
 import { SPACE_SEGMENT } from './space-wire.ts'
 
 export interface SpaceAddress {
-  /** The URI of the space, of which the other members are the parts. */
+  /** The URI of the space. The other members are its parts. */
   uri: SpaceUri
   /** Decides who has access. */
   authority: Did
@@ -45,7 +45,7 @@ export const spaceUri = (authority: Did, type: Nsid, skey: RecordKey): SpaceUri 
 /** `path` is `collection/rkey`. */
 export const spaceRecordUri = (space: SpaceUri, author: Did, path: string): string => `${space}/${author}/${path}`
 
-/** Parses the address of a space itself; null for that of a record, and for any other text. */
+/** Parses the address of a space; null for the address of a record, and for any other text. */
 export function parseSpaceUri(text: string): SpaceAddress | null {
   const parts = partsOf(text)
   return parts?.length === SPACE_PARTS ? spaceOf(parts) : null

@@ -2,8 +2,8 @@
  * Commits of permissioned repositories: a set hash at a revision, signed for one reader.
  *
  * The signature covers where and when (the context), with 32 random bytes of this commit, and not the hash. A MAC,
- * whose key follows from those bytes, covers the hash. So a reader who passes a commit on proves nothing: anyone who
- * has it can make a MAC for any other hash. The hash counts only if it came from the author's server over TLS.
+ * whose key follows from those bytes, covers the hash. So a reader who passes on a commit proves nothing: anyone who
+ * has the commit can make a MAC for any other hash. The hash counts only if it came from the author's server over TLS.
  *
  * Source: atproto proposal 0016, "Commits"; RFC 5869, 2.3 (HKDF-Expand, of which one block is enough).
  */

@@ -1,7 +1,7 @@
 /**
  * The set hash of a permissioned repository: 32 bytes that stand for all its records, whatever their order.
  *
- * The state has 1024 lanes of 16 bits, little-endian. A record is expanded to as many lanes with BLAKE3, which are
+ * The state has 1024 lanes of 16 bits, little-endian. BLAKE3 expands a record to the same number of lanes, which are
  * added to the state when the record is written and subtracted when it is deleted. So a write costs the same however
  * large the repository is. The state is that of a multiset: a record that is added twice counts twice.
  *

@@ -27,7 +27,7 @@ export interface SpaceRequest {
   token: string
   /** The key that the signature names. */
   keyId: string | null
-  /** What is signed. */
+  /** The signed bytes. */
   base: Uint8Array
   signature: Uint8Array
 }
@@ -115,7 +115,7 @@ function ownMember(field: string | null): string | null {
   return own
 }
 
-/** The members of a dictionary: what is between commas, except those in quotes. */
+/** The members of a dictionary: the parts between commas, except for commas in quotes. */
 function membersOf(field: string): string[] {
   const members: string[] = []
   let isQuoted = false

@@ -10,7 +10,10 @@ export const SPACE_WIRE = 'october-2026'
 /** The first segment of the path of a space's URI. It has no dot, so it is never a collection. */
 export const SPACE_SEGMENT = 'space'
 
-/** What a DID document may name for spaces; the account's own key and server stand in for what is absent. */
+/**
+ * Names of the key and the service for spaces in a DID document. If one is absent, the account's own key or server
+ * takes its place.
+ */
 export const SPACE_KEY_NAME = 'atproto_space'
 export const SPACE_HOST_NAME = 'atproto_space_host'
 

@@ -1,6 +1,7 @@
 /**
  * Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only
- * displayed, and compared with the one of a sign-in: a browser that gets another name here is signed out of the pages.
+ * displayed, and compared with the description at sign-in. So if a change here gives a browser another name, that
+ * browser is signed out of the pages.
  *
  * Mails repeat only what is in these tables (`knownProgramOf`). A library would return parts of the header, which the
  * sender of a request chooses.

@@ -22,7 +22,7 @@ const MAX_CHARS = 256 * 1024
 const MAX_LEVELS = 32
 /** References of all types and unions together. */
 const MAX_REFS = 2500
-/** Entries of a member, wherever it stands in the document. */
+/** Most entries of a list or object, by the name of the member that holds it, anywhere in the document. */
 const maxEntries: Record<string, number> = {
   defs: 500,
   properties: 500,

@@ -1,8 +1,8 @@
 /**
  * Seals pushes for devices, so that only the device can read one and can tell that this service wrote it.
  *
- * HPKE in auth mode (RFC 9180, 5.1.3) with DHKEM(P-256, HKDF-SHA256), HKDF-SHA256 and AES-256-GCM; nothing is
- * authenticated beside the plaintext. The library is loaded with the first push.
+ * HPKE in auth mode (RFC 9180, 5.1.3) with DHKEM(P-256, HKDF-SHA256), HKDF-SHA256 and AES-256-GCM; without additional
+ * authenticated data. The library is loaded with the first push.
  */
 import { ECDH } from 'node:crypto'
 import { base64url } from '../base64url.ts'
