@@ -46,7 +46,7 @@ function keysWith(keys: PlcState['rotationKeys'], added: string): string[] {
 }
 
 export const ownKeyRoutes = [
-  /** The code is that of `com.atproto.identity.requestPlcOperationSignature`. */
+  /** Takes the code that `com.atproto.identity.requestPlcOperationSignature` mails. */
   route('POST', '/v1/rotation-keys', {
     auth: owner,
     limit: { name: 'updateHandle', key: ({ caller }) => caller.did },

@@ -43,7 +43,7 @@ export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
 
 /**
  * Set a new password with a mailed code, sign out everywhere and revoke all agents, because the holder may not know who
- * was signed in and which agents they confirmed. Throws `InvalidRequest` for an unacceptable password, and
+ * was signed in and which agents an intruder has confirmed. Throws `InvalidRequest` for an unacceptable password, and
  * `InvalidToken` or `ExpiredToken` for the code.
  */
 export async function resetPassword(exchange: Exchange, code: string, password: string): Promise<void> {

@@ -38,14 +38,14 @@ export async function recommendedCredentials(
   }
 }
 
-/** What an identity must name while its account is hosted here. */
+/** The entries that an identity must have while its account is hosted here. */
 export interface Expected {
   account: Account
   /** As a did:key. */
   signingKey: string
 }
 
-/** Throws `AccountNotFound` if the account is gone, and `ServiceUnavailable` while its key is being replaced. */
+/** Throws `AccountNotFound` if the account was deleted, and `ServiceUnavailable` while its key is being replaced. */
 export async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
   const account = await accountOf(ctx.db, did)
   const key = account && (await settledKeyOf(ctx, ctx.db, did))

@@ -18,7 +18,7 @@ export interface StoredEvent {
   byOperator: number
   /** A handle, the name of an app password or of a program, or the client ID of an app; null if there is none. */
   subject: string | null
-  /** How many events the row stands for: like sign-ins on one day share a row, which shows the last of them. */
+  /** How many events the row stands for: similar sign-ins on one day share a row, which shows the last of them. */
   times: number
 }
 

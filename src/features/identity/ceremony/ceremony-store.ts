@@ -138,7 +138,7 @@ export async function listQuietCeremonies(
   return rows.map(fromRow)
 }
 
-/** Returns how many ceremonies are in each state, in the order of the states. */
+/** Returns how many ceremonies there are for each combination of what has been done. */
 export const countCeremonies = async (
   reader: Reader,
 ): Promise<{ hasKey: boolean; hasDid: boolean; isRegistered: boolean; count: number }[]> =>

@@ -111,7 +111,7 @@ export const cancelRelease = (by: By, did: Did): Promise<boolean> =>
     return endRelease(by, tx, did)
   })
 
-/** The same, in the caller's transaction. */
+/** End the release of an account's share, in the caller's transaction. Returns false if there is none. */
 export async function endRelease(by: By, tx: Tx, did: Did): Promise<boolean> {
   const now = by.ctx.clock.now()
   if (!(await findShare(tx, did, now))?.release) return false

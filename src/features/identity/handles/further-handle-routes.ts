@@ -7,7 +7,7 @@ import { wallet } from '../../access/auth/auth.ts'
 import type { WalletCaller } from '../../access/callers/callers.ts'
 import { addHandle, removeHandle } from './further-handles.ts'
 
-/** Each change is an event for the whole network. */
+/** Shares the limit of handle changes, because each change is an event for the whole network. */
 const changesOf: CallLimit<{ caller: WalletCaller }> = { name: 'updateHandle', key: ({ caller }) => caller.did }
 
 export const furtherHandleRoutes = [

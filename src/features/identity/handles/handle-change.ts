@@ -22,8 +22,8 @@ const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `
 
 /**
  * Change the handle of an account. The account's present handle is allowed and emits another `#identity` event.
- * `operated` says which operator makes the change; it is recorded with the claim, before the directory is told, because
- * a change that is interrupted may be completed without the operator.
+ * `operated` names the operator who makes the change, if one does. The action is recorded with the claim, before
+ * anything is sent to the directory, because an interrupted change may be completed without the operator.
  *
  * The service publishes the handle in the directory if it holds a suitable key (`identitySigner`). Otherwise the
  * account gets the handle all the same, the holder is notified, and the wallet publishes the handle with an operation

@@ -12,8 +12,8 @@
  *   keeps its other handles.
  * - While an operation of unknown outcome may still arrive at the directory (`submission.ts`), only an attempt that
  *   continues with the same claim is admitted.
- * - If a client made and signed the identity itself, the server neither continues with it nor ends it, because only the
- *   holders of its keys may; it blocks no other claim.
+ * - If a client made and signed the identity itself, the server cannot end it, because only the holders of its keys
+ *   can. Such an identity blocks no other claim.
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -159,7 +159,7 @@ const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean =>
   signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
 
 /**
- * Whether the attempt continues the claim that it found, which has the same account, or a prepared identity that
+ * Whether the attempt continues the claim that it found: the claim has the same account, or a prepared identity that
  * differs only in its signing key. A claim for an identity that a client signed is continued only if a client presents
  * the same identity again.
  */

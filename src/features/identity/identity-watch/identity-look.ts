@@ -24,8 +24,8 @@ import { ownOperations, resolveDid } from '../identity/identity.ts'
 import { putIdentity, watchedIdentity, type Misfit, type WatchedIdentity } from './watched-identity-store.ts'
 
 /**
- * Whether the directory cannot be reached or asks to be asked later. An answer that is too long comes from a directory
- * that can be reached.
+ * Whether the directory cannot be reached, or asks this server to wait. An answer that is too long comes from a
+ * directory that can be reached.
  */
 const isAway = (error: unknown): boolean =>
   error instanceof PlcDirectoryError &&

@@ -18,7 +18,7 @@ export async function findDidDocument(reader: Reader, did: Did): Promise<Fetched
   return cached && { document: JSON.parse(cached.text) as DidDocument, fetchedAt: cached.fetchedAt }
 }
 
-/** As `put` of cached documents. */
+/** Caches a document. The instants are as for `put` of cached documents. */
 export const putDidDocument = (writer: Writer, document: DidDocument, askedAt: Millis, now?: Millis): Promise<number> =>
   didDocuments.put(writer, document.id, JSON.stringify(document), askedAt, now)
 

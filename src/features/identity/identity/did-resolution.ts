@@ -126,8 +126,8 @@ export type PublishedBytes =
   { ok: true; bytes: Uint8Array } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' }
 
 /**
- * Fetches what is published at the URL of a did:web, whatever it is. Faults are as for `fetchWebDocument`. Throws
- * `LookupsFull`.
+ * Fetches the bytes that are published at the URL of a did:web, without parsing them. Faults are as for
+ * `fetchWebDocument`. Throws `LookupsFull`.
  */
 export async function fetchPublished({ outbound }: Pick<Context, 'outbound'>, url: URL): Promise<PublishedBytes> {
   try {

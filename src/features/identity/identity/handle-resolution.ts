@@ -28,8 +28,8 @@ export interface PublishedDids {
 }
 
 /**
- * Returns what is published in each of the two places, for callers that show what is missing. Null stands for a place
- * without a usable DID. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the DIDs that are published in DNS and on the web, for callers that show which one is missing. Null stands
+ * for a place without a usable DID. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function publishedDids(
   ctx: Pick<Context, 'resolver' | 'outbound'>,

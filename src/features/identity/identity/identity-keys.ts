@@ -24,7 +24,10 @@ const rotationKeys = perContext((ctx) =>
  */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
 
-/** Secret names of the rotation keys of servers whose accounts have moved here: this prefix and the did:key. */
+/**
+ * Names of the secrets that hold the rotation keys of servers whose accounts have moved here: this prefix and the
+ * did:key.
+ */
 const FORMER_KEY_PREFIX = `${ROTATION_KEY_NAME} `
 /** Most rotation keys that are looked up, more than any identity has. */
 const MAX_ROTATION_KEYS = 16

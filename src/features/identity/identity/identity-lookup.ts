@@ -70,5 +70,5 @@ export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
   }
 }
 
-/** Also the refusal for a DID that the directory does not know. */
+/** The refusal for a DID that has ended, or that the directory does not know. */
 export const didEnded = () => invalidRequest('Did is tombstoned')

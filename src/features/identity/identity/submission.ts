@@ -56,9 +56,9 @@ const entryAt: Readonly<Record<Place, (plc: PlcDirectory, did: Did) => Promise<L
 }
 
 /**
- * Submit an operation to the directory. If the submission fails, the log of the DID decides whether it has arrived.
- * Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log, without a status: a read
- * that fails says nothing about the operation.
+ * Submit an operation to the directory. If the submission fails, the log of the DID decides whether the operation has
+ * arrived. If it has not, throws the `PlcDirectoryError` of the submission. If the log cannot be read, throws a
+ * `PlcDirectoryError` without a status, because a failed read says nothing about the operation.
  */
 export async function submitOperation(
   ctx: Submitting,

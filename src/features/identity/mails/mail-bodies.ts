@@ -31,7 +31,7 @@ export async function loadMailTexts(
   recipient: Pick<Addressee, 'language'> | null,
   ...more: readonly Phrase[]
 ): Promise<void> {
-  // The words of `programPhrase` are those of pages.
+  // `programPhrase` takes its words from the texts of pages.
   const each = [texts.askOperator, remedyWords.ifYou, layoutTexts.ownWallet, ...more]
   await textIn(each, recipient?.language ?? config.pages.language)
 }
@@ -143,7 +143,7 @@ export const archiveReadyMail = (ctx: Configured, account: Addressee, bytes: num
     texts.archiveReady({ size: sizePhrase(bytes), page: accountPage(ctx.config) }),
   ])
 
-/** The mail, after the server was renamed, to a holder whose identity only the holder can change. */
+/** The mail about a renamed server, to a holder whose identity this server cannot change itself. */
 export function hostRenamedMail(ctx: Configured, account: Addressee, { isPlc }: { isPlc: boolean }): Promise<Mail> {
   const { config } = ctx
   return mailOf(ctx, account, subjectOn(config, texts.renamedSubject), [

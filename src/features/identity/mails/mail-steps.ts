@@ -63,7 +63,7 @@ export interface MailOrder {
   mail: Mail
   /** The account that the mail concerns; when the account is deleted, the mail is dropped. */
   did?: Did | null
-  /** What it is about, for the log. */
+  /** Topic of the mail, for the log. */
   what: string
   causedBy: MailCause
   /** The address, if the mail was counted before it was ordered: the bound never withholds it. */

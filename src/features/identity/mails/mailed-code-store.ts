@@ -8,9 +8,7 @@ export type CodePurpose =
 /** The value of the column `purpose`: the purpose, with a number if an account may have several codes for it. */
 export type CodePlace = CodePurpose | `${CodePurpose} ${number}`
 
-/**
- * Places of further codes. An account may have several codes for a purpose for which strangers can have codes mailed.
- */
+/** Places of further codes: an account may have several codes for a purpose if strangers can have such codes mailed. */
 const furtherPlaces: Readonly<Partial<Record<CodePurpose, readonly CodePlace[]>>> = {
   reset_password: ['reset_password 2', 'reset_password 3', 'reset_password 4', 'reset_password 5'],
 }

@@ -27,7 +27,7 @@ import {
 
 const MAX_TEXT_CHARS = 2048
 const text = Type.String({ maxLength: MAX_TEXT_CHARS })
-/** More than an identity can have. */
+/** More keys than an identity can have. */
 const MAX_KEYS = 64
 const keyList = Type.Array(text, { maxItems: MAX_KEYS })
 const answerLimit = { name: 'answerMove', key: ({ caller }: { caller: OwnerCaller }) => caller.did } as const

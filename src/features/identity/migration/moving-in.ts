@@ -226,7 +226,7 @@ export interface MoveView {
   mailsCode: boolean
   /** Which rotation keys stay and go, if the move waits for the signature of the operation that changes them. */
   keys: KeyChanges | null
-  /** That operation; null if too many keys would stay. */
+  /** The operation that changes them; null if too many keys would stay. */
   operation: UnsignedOperation | null
   /**
    * Identifies the content of the operation. The holder sends it with the code, so that the operation that is signed is

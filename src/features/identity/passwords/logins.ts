@@ -126,9 +126,9 @@ export function noteFailedSignIn({ ctx, ip, client }: Exchange, reason: string, 
 }
 
 /**
- * Returns null unless this is the account's own password. The work is the same without an account or a password.
- * Otherwise returns a function to call in the transaction that acts on the password, which throws `wrong` if the
- * password was replaced meanwhile: hashing takes time, and a replaced password must not sign in.
+ * Returns null unless this is the account's own password; the work is the same without an account or a password. For
+ * the right password, returns a function to call in the transaction that acts on the password, which throws `wrong` if
+ * the password was replaced meanwhile: hashing takes time, and a replaced password must not sign in.
  */
 export async function provePassword(
   ctx: Context,

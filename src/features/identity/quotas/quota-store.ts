@@ -22,18 +22,18 @@ const noWarnings = sql`records_warned_percent = NULL, blobs_warned_percent = NUL
 
 const notSet: SetQuota = { records: null, blobBytes: null }
 
-/** What was set for the account, or else for all accounts. */
+/** The quota that was set for the account, or else for all accounts. */
 export const findQuota = async (reader: Reader, did: Did): Promise<SetQuota> =>
   (await reader.get<SetQuota>(sql`
     SELECT ${maxRecordsColumn} AS records, ${maxBlobBytesColumn} AS "blobBytes" FROM account WHERE did = ${did}`)) ??
   notSet
 
-/** What was set for the account alone. */
+/** The quota that was set for this account only. */
 export const findOwnQuota = async (reader: Reader, did: Did): Promise<SetQuota> =>
   (await reader.get<SetQuota>(sql`
     SELECT max_records AS records, max_blob_bytes AS "blobBytes" FROM account WHERE did = ${did}`)) ?? notSet
 
-/** What was set for all accounts. */
+/** The quota that was set for all accounts. */
 export const findDefaultQuota = async (reader: Reader): Promise<SetQuota> =>
   (await reader.get<SetQuota>(
     sql`SELECT max_records AS records, max_blob_bytes AS "blobBytes" FROM default_quota WHERE id = 1`,

@@ -62,7 +62,8 @@ export async function documentOfAccount(ctx: Context, did: Did): Promise<DidReso
 
 /**
  * Serve the document from now on. The document that the owner publishes at this moment replaces the stored one, which
- * may be older. Throws `InvalidRequest` if there is none, or if the DID is not that of a host, and `LookupsFull`.
+ * may be older. Throws `InvalidRequest` if none is published, or if the DID is not the did:web of a host, and
+ * `LookupsFull`.
  */
 export async function startHosting(by: By, did: Did): Promise<void> {
   const { ctx } = by
