@@ -4,7 +4,7 @@
 export const cookieOf = (request: Request, name: string): string | null =>
   cookieIn((request.headers.get('cookie') ?? '').split(/;\s*/), name)
 
-/** Returns the value of the first of some cookies that has a name. Attributes that follow it do not count. */
+/** Returns the value of the first cookie with this name; null if there is none. Attributes after it do not count. */
 export const cookieIn = (cookies: readonly string[], name: string): string | null =>
   cookies
     .find((one) => one.startsWith(`${name}=`))

@@ -38,7 +38,7 @@ export const taking = <Caller>(
   }
 }
 
-/** Returns the caller, or a promise of it if the credential has to wait for what the caller may. */
+/** Returns the caller, or a promise of it if checking the required scope has to wait. */
 function admitted<Caller>(
   exchange: Exchange,
   credential: Credential<Caller>,

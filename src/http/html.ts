@@ -18,11 +18,11 @@ export class Html {
 
 /** Something that each language writes in its own way. */
 export interface Phrase {
-  /** What stands in its place. */
+  /** What is written in its place. */
   in(language: Language): Value
   /** Loads what `in` needs; null if it is there. */
   load(language: Language): Promise<unknown> | null
-  /** What else is written with it. */
+  /** Values that are written with it. */
   readonly parts: readonly Value[]
   readonly isPhrase: true
 }
@@ -33,8 +33,8 @@ export type Value = Html | Phrase | string | number | null | undefined | false |
 export type Wording = string | Phrase
 
 /**
- * html`<p>${name}</p>`: text is escaped, nested templates and lists are inserted unchanged, null, undefined and false
- * as nothing.
+ * html`<p>${name}</p>`: text is escaped; nested templates and lists are inserted unchanged; null, undefined and false
+ * write nothing.
  */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html => new Html(strings, values)
 

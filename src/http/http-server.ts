@@ -100,7 +100,7 @@ export function openHttpServer(
 }
 
 /**
- * Removes the listeners that `work` adds to the process. By them, Elysia would keep every server until the process
+ * Removes the listeners that `work` adds to the process. Through them, Elysia would keep every server until the process
  * ends, with its certificates: there is another server whenever a certificate is renewed.
  */
 function forgetting(event: 'beforeExit', work: () => unknown): void {

@@ -30,8 +30,8 @@ export type InsideAnswer =
   | { ok: false; status: number; name: string; message: string }
 
 /**
- * Ask an endpoint that answers with JSON, in the name of the client that sent this request. Throws
- * `ServiceUnavailable` if it does.
+ * Asks an endpoint that answers with JSON, in the name of the client that sent this request. Throws
+ * `ServiceUnavailable` if the endpoint does.
  */
 export async function askInside(
   exchange: Exchange,

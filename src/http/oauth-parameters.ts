@@ -2,7 +2,7 @@
 import type { RequestBody } from './body.ts'
 import { OAuthError } from './errors.ts'
 
-/** Kept small, because pushing a request needs no account, and it is stored until it expires. */
+/** Kept small, because a client needs no account to push a request, which is stored until it expires. */
 const MAX_BODY_BYTES = 32 * 1024
 
 /**

@@ -18,8 +18,8 @@ export const LANGUAGE_HEADERS = 'Accept-Language, Cookie'
 type Asker = Pick<Exchange, 'ctx' | 'request'>
 
 /**
- * Parameter of the address of a page with what the app asked for, which the pages of one sign-in pass on. The name of
- * OpenID Connect Core 3.1.2.1.
+ * Parameter in the address of a page: the language that the app asked for. The pages of one sign-in pass it on. Named
+ * as in OpenID Connect Core 3.1.2.1.
  */
 export const WANTED_LANGUAGE = 'ui_locales'
 

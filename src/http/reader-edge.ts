@@ -24,7 +24,7 @@ export interface ReaderEdge {
   endpoints: readonly Endpoint[]
   /** Whether this thread reads all that was acknowledged before the request. */
   isCurrent(): boolean
-  /** Has the main thread answer. `failed` says how far this one came, and why it did not answer. */
+  /** Has the main thread answer. `failed` says how far this thread came, and why it did not answer. */
   forward(request: Request, peer: Peer, failed?: { exchange: RequestExchange; error: unknown }): Promise<Response>
   /** Whether the main thread charges limits that were charged here. */
   chargesAgain: boolean

@@ -109,7 +109,7 @@ export class ReaderThreads {
 
   async #replace(index: number, error: unknown): Promise<void> {
     this.#threads[index] = null
-    // Otherwise writers would wait for it.
+    // Otherwise, writers would wait for this thread to leave the log.
     this.#board.leave(index)
     if (this.#isStopping) return
     this.ports.ctx.log.error('reader thread failed', { error })

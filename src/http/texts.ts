@@ -51,7 +51,7 @@ type NamesIn<Text> =
   Placeholders<StringOf<Text>> | (ClosedMarks<StringOf<Text>> extends infer Mark extends string ? `<${Mark}>` : never)
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
 
-/** `unknown` for a translation that fits; otherwise an object that it is not, with the names at fault. */
+/** `unknown` for a translation that fits; otherwise a type that it does not have, which names what is at fault. */
 type Fits<English, Translation> =
   Exclude<keyof English, keyof Translation> extends never
     ? Exclude<keyof Translation, keyof English> extends never
@@ -197,7 +197,7 @@ const pluralRules = perLanguage((language) => new Intl.PluralRules(language))
 const numbers = perLanguage((language) => new Intl.NumberFormat(language))
 const percents = perLanguage((language) => new Intl.NumberFormat(language, { style: 'percent' }))
 
-/** English as in Britain, whose dates are read in one way only. */
+/** British English, whose dates can be read in only one way. */
 const localeOf = (language: Language): string => (language === 'en' ? 'en-GB' : language)
 
 const datesIn = (options: Intl.DateTimeFormatOptions) =>

@@ -13,7 +13,7 @@ import { invalidRequest, payloadTooLarge, Refusal } from './errors.ts'
 /** Before the file: all fields, and the lines around them. */
 const MAX_FIELD_BYTES = 64 * 1024
 const MAX_FIELDS = 32
-/** Of one part. */
+/** Most headers of one part. */
 const MAX_HEADERS = 16
 const MAX_HEADER_BYTES = 4096
 const BUFFER_BYTES = 64 * 1024
@@ -26,7 +26,7 @@ const PART_BUFFER_BYTES = 4 * BUFFER_BYTES
 
 /** Bytes that a client sends. `RequestBody` is one. */
 export interface Upload {
-  /** How many the client announces, with what is around them; null if it does not say. */
+  /** How many bytes the client announces, including what is around the file; null if it does not say. */
   readonly announcedBytes: number | null
   /** Throws `PayloadTooLarge` as soon as more than `maxBytes` are announced or counted. */
   stream(maxBytes: number): AsyncGenerator<Uint8Array>
@@ -142,7 +142,7 @@ export class UploadedFile implements Upload {
   constructor(
     readonly announcedBytes: number | null,
     bytes: Readable,
-    /** Throws what is wrong with the form. */
+    /** Rejects with the fault of the form, if it has one. */
     readonly ended: () => Promise<void>,
   ) {
     this.#chunks = bytes[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
