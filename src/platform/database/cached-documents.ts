@@ -10,11 +10,11 @@ import { sql, type Database, type Reader, type Sql, type Writer } from './databa
 export interface CachedDocument {
   /** The JSON of the document. */
   text: string
-  /** When it was asked for. */
+  /** When the document was asked for. */
   fetchedAt: Millis
 }
 
-/** Of each table. Strangers can fill it. */
+/** Limits of each table. Strangers can fill it. */
 const MAX_ROWS = 20_000
 const MAX_BYTES = 64 * 1024 ** 2
 
@@ -31,9 +31,9 @@ export interface CachedDocuments {
    */
   put(writer: Writer, id: string, text: string, askedAt: Millis, now?: Millis): Promise<number>
   forget(writer: Writer, id: string): Promise<number>
-  /** Forget some of those that were asked for before an instant. */
+  /** Deletes some of the documents that were asked for before an instant, at most `limit`. */
   forgetBefore(writer: Writer, instant: Millis, limit: number): Promise<number>
-  /** What keeps the table small. It needs an index on the length of `document`. */
+  /** Returns what keeps the table small. It needs an index on the length of `document`. */
   bounded(db: Database): BoundedTable
 }
 

@@ -1,4 +1,4 @@
-/** The tables of a database, for work on all of them alike. */
+/** The tables of a database, for code that treats all of them alike. */
 import { Sql, sql, type Database, type Reader } from './database.ts'
 
 export interface TableShape {

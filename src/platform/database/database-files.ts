@@ -36,7 +36,7 @@ export class DatabaseFiles {
     return fstatSync(this.database).size
   }
 
-  /** Read the file of the database, on another thread. Returns how many bytes there were. */
+  /** Reads the database file from `at`, on another thread. Returns how many bytes were read. */
   async read(buffer: Uint8Array, at: number): Promise<number> {
     // A descriptor may still be known, but is about to be closed.
     if (this.#isClosed) throw closed(this.path)

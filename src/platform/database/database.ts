@@ -297,7 +297,7 @@ export interface History {
   readonly generation: number
   /** The newest event that was there when the nodes last continued with another copy. */
   readonly keptThrough: number | null
-  /** Whether a connection was lost, and the copy that answers now was not compared yet. Reads wait until it was. */
+  /** Whether a connection was lost, and the copy that answers now has not been compared yet. Reads wait for that. */
   readonly isDoubtful: boolean
   /** An SQL condition that holds while the nodes agree on the copy that answers. */
   isWhole(): Sql

@@ -55,7 +55,7 @@ export const isRefusedByStandby = (error: unknown): boolean => stateOf(error) ==
 export const standbyFound = (cause?: unknown): Error =>
   Object.assign(new Error('the database is a standby', { cause }), { errno: READ_ONLY })
 
-/** The error that the driver reports for a lost connection, for one that was reopened before its answer came. */
+/** The driver's error for a lost connection. For an answer that came on a connection that was reopened meanwhile. */
 export const connectionLost = (): Error =>
   Object.assign(new Error('the connection was lost'), { code: 'ERR_POSTGRES_CONNECTION_CLOSED' })
 

@@ -87,7 +87,7 @@ export class Group {
     const outcomes: Outcome[] = []
     try {
       for (const work of members) {
-        // If BEGIN or the locks failed, that error is the reason why the member failed, so it comes first.
+        // If BEGIN or the locks failed, this throws their error: it is the reason why the member failed.
         const outcome = await this.#member(work).finally(() => begun)
         outcomes.push(outcome)
         if (!this.#isDoomed) continue

@@ -167,7 +167,7 @@ export class PostgresHistory implements History {
   }
 
   /**
-   * Begins to compare. The first node decides which copy is agreed on. `isAlone`: what other nodes know counts no more.
+   * Begins to compare. The first node decides which copy is agreed on. `isAlone`: no other node's knowledge counts now.
    */
   async join(session: Reader, { isAlone }: { isAlone: boolean }): Promise<void> {
     const identityNow = await permittedIdentity(session)

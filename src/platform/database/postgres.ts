@@ -113,7 +113,7 @@ export async function openPostgres({
     await checkOrder(connection)
   })
   try {
-    // No pool is supervised before the node joins the cluster.
+    // Bounded here, because no pool is supervised before the node joins the cluster.
     if (!(await endsInTime(look, waits.startMillis))) throw new Error('it does not answer')
     await look
   } catch (error) {

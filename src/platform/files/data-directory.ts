@@ -46,7 +46,7 @@ const MARKER = 'holdfast.marker'
 const MARKER_TEXT = `This folder holds the data of a Holdfast server. While this file is here, the server refuses to start if its database is
 missing, instead of starting over as a new server.
 `
-/** Most tables of something else that a message names. */
+/** Most foreign tables that a message names. */
 const MAX_NAMED = 5
 /** Prefix of the names that a running backup uses in the data directory. */
 export const BACKUP_PREFIX = '.backup-'

@@ -62,7 +62,7 @@ export function accessFault(error: unknown): Explained | null {
   const { code, path } = error as { code?: unknown; path?: unknown }
   if ((code !== 'EACCES' && code !== 'EPERM') || typeof path !== 'string') return null
   const user = process.getuid?.()
-  // What is in a folder that this user may not enter seems not to exist.
+  // To a user who may not enter a folder, nothing in it seems to exist.
   const there = nearestExisting(path)
   const owner = statSync(there).uid
   return owner === user || user === undefined

@@ -66,7 +66,7 @@ export interface AcmeOptions {
   directoryUrl: string
   /** As in `OutboundRequest`. */
   certificateAuthorities?: string
-  /** Of P-256. */
+  /** On the curve P-256. */
   key: KeyObject
   email: string | null
   now(): number

@@ -88,7 +88,7 @@ export class Bucket {
   constructor(
     options: BucketOptions,
     admission: Admission = freely,
-    /** Of downloads. */
+    /** The pace that downloads have to keep. */
     readonly pace = uploadPace,
   ) {
     this.name = options.bucket

@@ -67,7 +67,7 @@ function attempt<T>(read: () => T): T | null {
   }
 }
 
-/** Quotes stand around names that hold more than host names do, and those are no host names. */
+/** A name with characters that host names do not have is in quotes, and is the name of no host. */
 const namesOf = ({ subjectAltName = '' }: X509Certificate): string[] =>
   subjectAltName.split(', ').flatMap((name) => (name.startsWith('DNS:') ? [name.slice(4).toLowerCase()] : []))
 

@@ -36,7 +36,7 @@ export class PlcDirectoryError extends Error {
 }
 
 const TIMEOUT_MILLIS = 10_000
-/** Of an audit log. */
+/** Longest audit log. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024
 /** Operations of the public directory have at most 7,500 bytes. */
 const MAX_DOCUMENT_BYTES = 64 * 1024

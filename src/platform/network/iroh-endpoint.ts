@@ -38,7 +38,7 @@ export const nodeIdOf = (secret: Uint8Array): string =>
     .public()
     .toString()
 
-/** Returns the endpoint once its sockets are open. Throws `OperatorError` if the library or a socket cannot be had. */
+/** Returns the endpoint once its sockets are open. Throws `OperatorError` if the library or a socket does not open. */
 export async function openEndpoint({ secret, discovery, sockets, alpn, service }: Binding): Promise<IrohEndpoint> {
   const { Endpoint, RelayMode } = irohLibrary()
   const builder = Endpoint.builder()

@@ -20,7 +20,7 @@ export interface Service {
   /** Per connection, at a time. */
   maxStreams: number
   maxRequestBytes: number
-  /** Requests and responses that are in memory at a time, of all connections. The first bytes of each do not count. */
+  /** Bytes of all requests that are in memory until they are answered. The first bytes of each do not count. */
   maxHeldBytes: number
   /** How many bytes of each request do not count, so that short ones are served even while others fill the memory. */
   freeBytes: number
@@ -35,7 +35,7 @@ export interface Service {
   /** Asked for each stream, and for each piece of a request of `source`. False: the connection is closed. */
   affords(source: string, work: { streams: number; bytes: number }): boolean
   answer(request: Uint8Array): Uint8Array
-  /** Called with the end of each attempt to connect, and with that of each stream. */
+  /** Called at the end of each attempt to connect, and of each stream. */
   count(what: 'connection' | 'stream', outcome: Outcome): void
 }
 
@@ -120,7 +120,7 @@ class ServedConnection {
   readonly #source: string
   readonly #listener: Listener
   #streams = 0
-  /** Streams that are past their deadline. One on which a read is waiting can be neither stopped nor forgotten. */
+  /** Streams past their deadline. A stream on which a read is waiting can be neither stopped nor forgotten. */
   #late = 0
 
   constructor({ connection, source }: Admitted, listener: Listener) {
@@ -141,7 +141,7 @@ class ServedConnection {
     try {
       connection.setMaxConcurrentBiStreams(BigInt(service.maxStreams))
       connection.setMaxConcurrentUniStreams(0n)
-      // These are never read, so their content would stay in memory.
+      // Unidirectional streams and datagrams are never read, so their content would stay in memory.
       const stray = Promise.race([connection.acceptUni(), connection.readDatagram()])
       void stray.then(() => this.close(), isOver)
       for (;;) {

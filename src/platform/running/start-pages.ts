@@ -1,5 +1,5 @@
 /**
- * Pages of the executable that only the start needed.
+ * Gives back the memory of pages of the executable that only the start needed.
  *
  * The system maps 64 kB of a file around every page that is touched. After the start, most of what the executable keeps
  * in memory is code that ran once, and its neighbours. The process gives all of it back; what it needs again comes from

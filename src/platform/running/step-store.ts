@@ -166,8 +166,8 @@ export const findProgress = (reader: Reader, step: Pick<StepRow, 'kind' | 'key'>
   reader.get(sql`SELECT ${progress} FROM step WHERE ${isStep(step)}`)
 
 /**
- * Make a step due, unless a try of it is under way. Returns how far it is, or null if there is no such step, or if it
- * has failed for good.
+ * Makes a step due, unless a try of it is under way. Returns how far it has come, or null if there is no such step, or
+ * if it has failed for good.
  */
 export async function hastenStep(
   tx: Tx,
@@ -197,7 +197,7 @@ export const isStepWaiting = async (reader: Reader, { name }: Pick<Queue, 'name'
 export const hasStepFailed = async (reader: Reader, { name }: Pick<Queue, 'name'>, key: string): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM step WHERE kind = ${name} AND key = ${key} AND due_at IS NULL`)) !== null
 
-/** Make the steps of a kind due that wait for another try. Returns how many. */
+/** Makes the steps of a kind due at once that wait for another try. Returns how many. */
 export const hastenSteps = (writer: Writer, { name }: Pick<Queue, 'name'>, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE step SET due_at = ${now} WHERE kind = ${name} AND due_at > ${now} AND ${isFree(now)}`)
 

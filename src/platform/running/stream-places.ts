@@ -34,7 +34,7 @@ export class StreamPlaces {
     { rateLimit }: Pick<Config, 'rateLimit'>,
     readonly bounds: StreamBounds,
   ) {
-    // Without rate limits, no network has a limit of its own; the one in total guards memory.
+    // Without rate limits, no network has a limit of its own; the total limit guards memory.
     this.#places = new Places({ ...bounds, ofNetwork: rateLimit.enabled ? bounds.ofNetwork : bounds.size })
   }
 

@@ -28,7 +28,7 @@ const MAX_TIMER_MILLIS = 2 ** 31 - 1
  * because the other may fail.
  */
 const HELD_MILLIS = MINUTE_MILLIS
-/** The same for a caller who waits for the report. */
+/** The same for a caller that waits for the report. */
 const JOINED_MILLIS = 100
 /** A pass that is under way for longer counts as stuck, unless its sweep says more. */
 const MAX_PASS_SECS = 6 * HOUR_SECS
@@ -179,7 +179,7 @@ export class SweepRunner implements Sweeps {
     return sinceMillis < 0 ? 0 : Math.max(0, this.#intervalMillis(sweep) - sinceMillis)
   }
 
-  /** Returns null if another node makes a pass, or has made one so lately that no regular one is due. */
+  /** Returns null if another node makes a pass, or has made one so recently that no regular pass is due. */
   #pass(sweep: Sweep, isRegular = false): Promise<SweepReport | null> {
     const running = this.#running.get(sweep.name)
     if (running) return running
