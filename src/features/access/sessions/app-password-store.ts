@@ -1,6 +1,6 @@
 /**
- * SQL of the tables `app_password` and `scoped_app_password`, which hold the app passwords of an account together. A
- * name is used once in both: `createAppPassword` checks it.
+ * SQL of the tables `app_password` and `scoped_app_password`, which together hold the app passwords of an account. A
+ * name may occur only once in the two: `createAppPassword` checks that.
  */
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
@@ -11,12 +11,12 @@ export interface AppPassword {
   privileged: boolean
   /** May read and set the birth date. */
   personalDetails: boolean
-  /** All that it may do, as scopes separated by spaces; null for one of the standard. */
+  /** Everything that it may do, as scopes separated by spaces; null for an app password of the standard lexicon. */
   scope: string | null
-  /** Neither it nor its sessions work from then on; null: it has no end. */
+  /** From this time on, neither the app password nor its sessions work; null if it never expires. */
   expiresAt: Millis | null
   createdAt: Millis
-  /** When it last opened or extended a session, to the hour; null: never, as far as is known. */
+  /** When it last opened or extended a session, to the hour; null if it never did, as far as is known. */
   lastUsedAt: Millis | null
 }
 
@@ -38,7 +38,7 @@ const fromRow = (row: Row): AppPassword => ({
   personalDetails: row.personalDetails === 1,
 })
 
-/** Insert an app password. Throws a unique violation if the account has one of the same table with that name. */
+/** Insert an app password. Throws a unique violation if the account has another one of this name in the same table. */
 export async function insertAppPassword(
   tx: Tx,
   did: Did,
@@ -56,13 +56,14 @@ export async function insertAppPassword(
   )
 }
 
-/** Returns the account's app passwords, newest first, with those that have expired. */
+/** Returns the account's app passwords, newest first, including expired ones. */
 export const listAppPasswords = async (reader: Reader, did: Did): Promise<AppPassword[]> =>
   (await reader.all<Row>(select(sql`did = ${did}`))).map(fromRow)
 
 /**
- * Returns the app password, or null. A server of the previous version, which knows only one of the tables, may give a
- * name away again: then the one with scopes has it, so that no session comes to more than it was opened for.
+ * Returns the app password, or null. A server of the previous version, which knows only one of the tables, may use a
+ * name a second time. The name then means the app password with scopes, so that no session gets more access than it was
+ * opened with.
  */
 export async function findAppPassword(
   reader: Reader,

@@ -1,8 +1,8 @@
 /**
- * Keys of servers whose accounts have moved here. Refresh tokens that they have issued open the sessions that came
- * along, and are exchanged for ours; until the last of them has expired, 90 days after the move.
+ * Keys of servers whose accounts have moved here. The refresh tokens that these servers issued can be exchanged here,
+ * for the sessions that came along, until the last of them has expired, 90 days after the move.
  *
- * A key alone opens nothing: a refresh token counts only with the row of its session, which names it.
+ * A key alone opens nothing, because a refresh token is only valid if a session has a row that names the token.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -11,7 +11,7 @@ import { findSecrets, putSecret } from '../../../platform/secrets/vault.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 
 const NAME = 'former-session-tokens'
-/** More servers than ever move into one. */
+/** More servers than anyone merges into one. */
 const MAX_ISSUERS = 16
 
 interface FormerIssuer {
@@ -25,7 +25,7 @@ async function storedIssuers(reader: Reader, { vault }: Pick<Context, 'vault'>):
   return stored === undefined ? [] : (JSON.parse(Buffer.from(stored).toString()) as FormerIssuer[])
 }
 
-/** Keep the key with which another server has signed its session tokens (HS256), until they have expired. */
+/** Store the key with which another server has signed its session tokens (HS256), until these tokens have expired. */
 export async function keepFormerIssuer(
   ctx: Context,
   tx: Tx,
@@ -39,7 +39,10 @@ export async function keepFormerIssuer(
   await putSecret(tx, ctx.vault, NAME, Buffer.from(JSON.stringify(issuers)))
 }
 
-/** Read when the first token arrives that this server has not signed: a move needs a stopped server. */
+/**
+ * Read once, when the first token arrives that this server did not sign: accounts can only move here while the server
+ * is stopped.
+ */
 const loaded = perContext(async (ctx) =>
   (await storedIssuers(ctx.db, ctx)).map(({ key, until }) => ({
     key: createSecretKey(Buffer.from(key, 'base64')),
@@ -47,7 +50,7 @@ const loaded = perContext(async (ctx) =>
   })),
 )
 
-/** The keys that still count. */
+/** Returns the keys that have not expired. */
 export async function formerKeys(ctx: Context): Promise<KeyObject[]> {
   const now = ctx.clock.now()
   return (await loaded(ctx)).filter(({ until }) => now < until).map(({ key }) => key)

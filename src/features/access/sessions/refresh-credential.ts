@@ -1,4 +1,4 @@
-/** The refresh token of a session. `session-life.ts` checks, when it is exchanged, that the session still exists. */
+/** The refresh token of a session. When it is exchanged, `session-life.ts` checks that the session still exists. */
 import { expiredToken } from '../../../http/errors.ts'
 import { presentedAs } from '../../../http/credential-guards.ts'
 import type { Credential } from '../../../http/credential.ts'

@@ -1,6 +1,7 @@
 /**
- * App passwords with scopes and an end, for owners of accounts. What clients make with
- * `com.atproto.server.createAppPassword` is listed and revoked here too, and the other way round.
+ * App passwords with scopes and an end, for owners of accounts. These routes also list and revoke app passwords that
+ * clients create with `com.atproto.server.createAppPassword`, and the methods of `com.atproto.server` those that are
+ * created here.
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'

@@ -2,9 +2,9 @@
  * The credential of password sessions: opened with a password or an app password, or the limited session of a
  * taken-down account.
  *
- * The table `grantedScopes` is all that limits an app password: one without access to direct messages opens an `app`
- * session, one with access a `privileged` session. One with scopes opens a `scoped` session, which endpoints also limit
- * as they limit apps.
+ * Only the table `grantedScopes` limits an app password. One without access to direct messages opens an `app` session,
+ * and one with access a `privileged` session. An app password with scopes opens a `scoped` session, which endpoints
+ * also limit as they limit apps.
  */
 import { invalidToken } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -20,7 +20,7 @@ import { sessionKind, type SessionCaller, type SessionKind } from '../callers/ca
 import { acceptedToken, readAccessToken, type AccessClaims, type ReadToken } from './session-tokens.ts'
 
 interface GrantedScope {
-  /** What endpoints may require of the session. */
+  /** The requirements of endpoints that the session meets. */
   suffices: readonly RequiredSession[]
   /** Whether it may call privileged methods of other services: direct messages, and account migration. */
   privilegedMethods: boolean
@@ -37,7 +37,7 @@ const grantedScopes: Readonly<Record<SessionKind, GrantedScope>> = {
   takendown: { suffices: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
 }
 
-/** Returns the caller that an access token stands for, with what its kind of session may. */
+/** Returns the caller that an access token stands for, with what its kind of session may do. */
 export function sessionCallerOf({
   did,
   sessionId,

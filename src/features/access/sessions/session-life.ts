@@ -34,7 +34,7 @@ const REUSE_GRACE_SECS = 2 * HOUR_SECS
 const SESSION_ID_BYTES = 16
 const TOKEN_ID_BYTES = 32
 
-/** The app password that opened a session; null for one with the scope of the account itself. */
+/** The app password that opened a session; null if the session has the scope of the account itself. */
 export type OpenedWith = AppPassword | null
 
 /** The holder of a refresh token. */
@@ -56,8 +56,8 @@ export interface OpenSession {
 }
 
 /**
- * Store a new session, in the caller's transaction. Returns the id of its first refresh token. A change of the password
- * ends the session unless it was opened without one.
+ * Store a new session, in the caller's transaction. Returns the id of its first refresh token. A change of the
+ * account's password ends the session unless it was opened without that password.
  */
 export async function openSession(
   tx: Tx,
@@ -88,9 +88,9 @@ export async function openSession(
 /** A session as another server had it. */
 export interface FormerSession {
   did: Did
-  /** Id of its refresh token: 32 bytes in base64, with or without padding. */
+  /** Id of its current refresh token: 32 bytes in base64, with or without padding. */
   tokenId: string
-  /** Id of the token that it was exchanged for, in the last hours; null if it was not. */
+  /** Id of the token for which it was exchanged in the last hours; null if it was not. */
   successorId: string | null
   appPassword: string | null
   expiresAt: Millis
@@ -99,7 +99,8 @@ export interface FormerSession {
 const unknownOrigin = { openedAt: null, openedWith: null, openedFrom: null }
 
 /**
- * Whether the id of another server's refresh token can name a session here. The reference writes it without padding.
+ * Whether the id of another server's refresh token can name a session here. The reference implementation writes it
+ * without padding.
  */
 export const isTokenId = (text: string): boolean => {
   const bytes = Buffer.from(text, 'base64')
@@ -107,8 +108,8 @@ export const isTokenId = (text: string): boolean => {
 }
 
 /**
- * Keep a session of another server, in the caller's transaction: its refresh token can be exchanged here. One that was
- * exchanged there a moment ago is exchanged for the same successor here, whose session is another row.
+ * Keep a session of another server, in the caller's transaction: its refresh token can be exchanged here. If it was
+ * exchanged there a moment ago, it gets the same successor here, whose session is another row.
  */
 export async function keepSession(tx: Tx, { did, tokenId, successorId, ...rest }: FormerSession): Promise<void> {
   const id = sessionIdOf(tokenId)
@@ -129,8 +130,9 @@ export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWi
 }
 
 /**
- * Returns the tokens of a stored session of a taken-down account, to fetch its data until the access token expires. The
- * refresh token is not exchanged while the account is taken down, and the session ends when that is lifted.
+ * Returns the tokens of a stored session of a taken-down account, with which its holder can fetch the data of the
+ * account until the access token expires. The refresh token is refused while the account is taken down, and the session
+ * ends when the takedown is lifted.
  */
 export async function takendownTokens(ctx: Context, did: Did, tokenId: string): Promise<Tokens> {
   const claims = { did, sessionId: sessionIdOf(tokenId), kind: 'takendown', personalDetails: false } as const
@@ -161,7 +163,7 @@ export async function refreshSession(ctx: Context, caller: RefreshCaller): Promi
 
 export const userInfoNotFound = (did: Did) => invalidRequest(`Could not find user info for account: ${did}`)
 
-/** Returns null if the session has ended, also if a token that is used again too late has just ended it. */
+/** Returns null if the session has ended, even if it has ended just now because its token was used again too late. */
 async function exchangeToken(
   { clock }: Context,
   tx: Tx,
@@ -186,7 +188,10 @@ async function exchangeToken(
   return { account, credential, tokenId: successor }
 }
 
-/** Returns a new token id, the one already issued for a retry, or null if the token was reused too late. */
+/**
+ * Returns the successor of a token: a new token id, or for a retry the one already issued. Returns null if the token
+ * was used again too late.
+ */
 function successorOf(session: Session, tokenId: string, now: Millis): string | null {
   if (tokenId === session.currentToken) {
     const id = Buffer.from(session.id, 'hex')
@@ -206,11 +211,13 @@ export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller):
 }
 
 const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
-/** A session does not outlive its app password. */
+/** A session never outlives its app password. */
 const expiry = (now: Millis, credential: OpenedWith): Millis =>
   Math.min(now + REFRESH_TTL_SECS * 1000, credential?.expiresAt ?? Infinity)
 
-/** What the scopes of the app password permit that opens or extends a session; null if it has none of its own. */
+/**
+ * What the scopes of the app password permit; null if the session was opened without one, or with one without scopes.
+ */
 export const permissionsOfCredential = (credential: OpenedWith): Permissions | null =>
   credential === null || credential.scope === null ? null : permissionsOf(credential.scope)
 
@@ -218,8 +225,8 @@ export const permissionsOfCredential = (credential: OpenedWith): Permissions | n
 type SessionAccount = Omit<NonNullable<Awaited<ReturnType<typeof accountOfCaller>>>, 'valid'>
 
 /**
- * Returns the account's part of a session response. It has no address if the caller has permissions without that one.
- * `permissions`: null for all.
+ * Returns the account's part of a session response. Leaves out the email address unless the permissions of the caller
+ * include it. `permissions`: null for all.
  */
 export function sessionAccount(account: SessionAccount, permissions: Permissions | null) {
   const seesEmail = permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
@@ -231,7 +238,7 @@ export function sessionAccount(account: SessionAccount, permissions: Permissions
     handle: handle ?? INVALID_HANDLE,
     email,
     emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null,
-    // As at the reference, which has none, it is not named while it is off.
+    // Left out while it is off, as in responses of the reference implementation.
     emailAuthFactor: email !== undefined && emailAuthFactor ? true : undefined,
     active,
     status,

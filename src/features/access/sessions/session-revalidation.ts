@@ -19,7 +19,7 @@ const MAX_ENDED_SESSIONS = 20_000
 
 /**
  * Sessions that were found to have ended. Some handlers revalidate the caller themselves; for these sessions the guard
- * asks as well, so that their requests are not charged to the account. Nothing is decided by it.
+ * asks the database too, so that their requests are not charged to the account. The cache itself decides nothing.
  */
 const endedSessions = perContext(() => new BoundedCache<true>(MAX_ENDED_SESSIONS))
 

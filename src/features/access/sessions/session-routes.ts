@@ -33,7 +33,7 @@ import {
   type RefreshCaller,
 } from './session-life.ts'
 
-/** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
+/** Guard for the holder of a refresh token. `expired`: also accepts an expired token. */
 const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
   taking([refreshCredential({ expired })], refuseOthers)
 
@@ -45,8 +45,8 @@ type Input = Pick<
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 
 /**
- * Returns null if no password matches. Throws `AccountTakedown` unless the client allows a limited session, and as
- * `passFactor`.
+ * Returns null if no password matches. Throws `AccountTakedown` unless the client accepts a limited session, and what
+ * `passFactor` throws.
  */
 async function logIn(
   exchange: Exchange,

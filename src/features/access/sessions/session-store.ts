@@ -12,14 +12,15 @@ export interface Session {
   rotatedAt: Millis | null
 }
 
-/** Sessions of an account, all of which its page reads. */
+/** Most sessions of an account. The page of the account reads all of them. */
 const MAX_PER_ACCOUNT = 5000
-/** Sessions that make room at once, where there were more before. */
+/** Most sessions that are ended at once to make room, if there were more before. */
 const MAX_ENDED = 1000
 
 /**
- * Make room for a session of an account. If there are too many, those end that were never refreshed, the oldest first,
- * as programs leave them behind that sign in for each run; then those that were refreshed longest ago.
+ * Make room for a session of an account. If there are too many, ends the sessions that were never refreshed, the oldest
+ * first, because programs that sign in for each run leave such sessions behind; then those that were refreshed longest
+ * ago.
  */
 export const makeRoomForSession = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`
@@ -42,7 +43,7 @@ export const findSession = (reader: Reader, id: string, did: Did): Promise<Sessi
     SELECT id, did, app_password AS "appPassword", current_token AS "currentToken", previous_token AS "previousToken", rotated_at AS "rotatedAt"
     FROM session WHERE id = ${id} AND did = ${did}`)
 
-/** Holds while the session has not ended. Does not check expiry, because no access token outlives its session. */
+/** SQL: whether the session has not ended. Does not check expiry, because no access token outlives its session. */
 export const sessionExists = (id: string, did: Did): Sql =>
   sql`EXISTS (SELECT 1 FROM session WHERE id = ${id} AND did = ${did})`
 
@@ -61,7 +62,7 @@ export async function listSessions(reader: Reader, did: Did, now: Millis): Promi
   return rows.map((row) => ({ ...row, byPassword: row.byPassword === 1 }))
 }
 
-/** Make `token` the current one, and the current one the previous. Returns the number of rows changed. */
+/** Make `token` the current token, and the current token the previous one. Returns the number of rows changed. */
 export const rotateSession = (
   tx: Tx,
   id: string,

@@ -2,10 +2,9 @@
  * Session tokens: HS256 JWTs that the service issues to itself.
  *
  * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. The
- * reference writes the same headers. If its accounts have moved here, its refresh tokens are read too, and its access
- * tokens have expired, whatever they say (`former-issuers.ts`).
- * Access tokens live for two hours. Both kinds name their session and are worth nothing without its row
- * (`session-store.ts`).
+ * reference implementation writes the same headers. If accounts have moved here from one, its refresh tokens are read
+ * too, and its access tokens count as expired, whatever they say (`former-issuers.ts`). Access tokens live for two
+ * hours. Both kinds name their session and are worth nothing without its row (`session-store.ts`).
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { DAY_SECS } from '../../../base/durations.ts'
@@ -41,7 +40,7 @@ export interface AccessClaims {
   kind: SessionKind
   /** Whether the app password grants access to the birth date. */
   personalDetails: boolean
-  /** The scopes that limit a session of the kind `scoped`, which alone has any. */
+  /** The scopes of a `scoped` session. Other kinds have none. */
   scope?: string
 }
 
@@ -71,8 +70,8 @@ interface VerifiedToken {
 }
 
 /**
- * Length of all cached access tokens, with their scopes. The signature of a cached token is not verified again. Those
- * of app passwords with scopes may have thousands of characters.
+ * Total length of all cached access tokens, with their scopes. The signature of a cached token is not verified again. A
+ * token of an app password with scopes may have thousands of characters.
  */
 const MAX_VERIFIED_CHARS = 16 * 1024 ** 2
 
@@ -93,7 +92,7 @@ export const sessionTokenKey = perContext(async (ctx) =>
   createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')),
 )
 
-/** `endsAt`: no token is good for longer, if not null. */
+/** `endsAt`: the token expires at this time at the latest; null for no such bound. */
 export async function issueAccessToken(
   ctx: Context,
   { did, sessionId, kind, personalDetails, scope }: AccessClaims,
@@ -126,10 +125,10 @@ export async function issueRefreshToken(
   })
 }
 
-/** What an access token says, or why it says nothing. */
+/** The claims of an access token, or why it is refused. */
 export type ReadToken = ({ ok: true } & AccessClaims) | { ok: false; fault: Fault }
 
-/** Returns what an access token says: a promise of it, unless it was read before. Never throws on bad input. */
+/** Returns the claims of an access token: as a promise, unless the token was read before. Never throws on bad input. */
 export function readAccessToken(ctx: Context, token: string): ReadToken | Promise<ReadToken> {
   const read = verifiedTokens(ctx).get(token)
   return read === undefined ? readFirst(ctx, token) : unlessExpired(ctx, read)
@@ -152,7 +151,7 @@ function verifiedToken(read: Opened): VerifiedToken | null {
   const did = parseDid(sub)
   const kind = kinds.get(scope)
   if (did === null || kind === undefined || (kind === 'scoped') !== (grants !== undefined)) return null
-  // Version 0.1.0 names no session. The token is over; its client gets another with its refresh token.
+  // A token of version 0.1.0 names no session, and counts as expired. Its client gets another with the refresh token.
   if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
   return {
     answer: {
@@ -202,7 +201,9 @@ function issue(header: string, key: KeyObject, payload: Payload): string {
 
 type Opened = { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' }
 
-/** Returns the key with which a server whose accounts have moved here has signed a token; null if none has. */
+/**
+ * Returns the key of the server that signed a token, if accounts have moved here from it; null if no such server did.
+ */
 const formerKeyOf = async (ctx: Context, header: string, token: string): Promise<KeyObject | null> =>
   (await formerKeys(ctx)).find((key) => isSealed(key, header, token)) ?? null
 
@@ -218,7 +219,8 @@ function open(ctx: Context, key: KeyObject, header: string, token: string): Open
   const unverifiable = { ok: false, fault: 'unverifiable' } as const
   if (!isSealed(key, header, token)) return unverifiable
   const end = token.lastIndexOf('.')
-  // A valid signature means that `issue` wrote the payload, or the reference in the same form: it needs no validation.
+  // A valid signature means that `issue` wrote the payload, or the reference implementation in the same form: it needs
+  // no validation.
   const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
   if (!isOwnDid(ctx.config, payload.aud)) return unverifiable
   return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }

@@ -29,7 +29,7 @@ export const sessions: Feature = {
       await deleteWalletSessionsByPassword(tx, did)
       return
     }
-    // As in the reference, a session from before the takedown lasts until its access token expires.
+    // As in the reference implementation, a session from before the takedown lasts until its access token expires.
     const sessions = why === 'taken_down' ? 0 : await deleteSessionsOf(tx, did)
     return {
       sessions: sessions + (await deleteWalletSessionsOf(tx, did)),

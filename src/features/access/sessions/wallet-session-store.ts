@@ -6,15 +6,15 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 export interface WalletSession {
   tokenHash: string
   did: Did
-  /** Opened with the password of the account: a change of the password ends it. */
+  /** Whether the session was opened with the password of the account. If so, a change of the password ends it. */
   byPassword: boolean
   expiresAt: Millis
 }
 
-/** Sessions of an account, all of which its page reads. */
+/** Most sessions of an account. The page of the account reads all of them. */
 const MAX_PER_ACCOUNT = 1000
 
-/** Make room for a session of an account. If there are too many, those end that were used longest ago. */
+/** Make room for a session of an account. If there are too many, ends those that were used longest ago. */
 export const makeRoomForWalletSession = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`
     DELETE FROM wallet_session WHERE token_hash IN (SELECT token_hash FROM wallet_session WHERE did = ${did}
@@ -29,7 +29,7 @@ export const insertWalletSession = (
     INSERT INTO wallet_session (token_hash, did, by_password, expires_at, opened_at, opened_with, opened_from)
     VALUES (${tokenHash}, ${did}, ${byPassword ? 1 : 0}, ${expiresAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 
-/** Returns the account whose session this is; null if it is unknown or has expired. */
+/** Returns the account of a session; null if the session is unknown or has expired. */
 export const findWalletSession = (
   reader: Reader,
   tokenHash: string,

@@ -55,12 +55,12 @@ export async function issueOAuthAccessToken(
 
 /** A token is sent with every request, and proxies accept headers of 8 kB. */
 export const MAX_ACCESS_TOKEN_CHARS = 8000
-/** The header, the signature, and the claims of one length, which no account and no client can make longer. */
+/** The header, the signature, and the claims whose length neither the account nor the client affects. */
 const FIXED_TOKEN_CHARS = 700
 /** `did:web:` and the longest host. */
 const MAX_SUBJECT_CHARS = 261
 
-/** Whether the token of a client stays within `MAX_ACCESS_TOKEN_CHARS` with this scope, for every account. */
+/** Whether the tokens of a client stay within `MAX_ACCESS_TOKEN_CHARS` with this scope, for every account. */
 export function fitsAccessToken(
   { config }: Context,
   { clientId, scope }: { clientId: string; scope: string },
@@ -70,7 +70,7 @@ export function fitsAccessToken(
   return Math.ceil((claimBytes * 4) / 3) + FIXED_TOKEN_CHARS <= MAX_ACCESS_TOKEN_CHARS
 }
 
-/** Whether the header of a token says that it is of this kind. Verifies nothing. */
+/** Whether the header says that the text is such a token. Verifies nothing. */
 export function claimsToBeAccessToken(token: string): boolean {
   const header = decodeObject(token.slice(0, Math.max(0, token.indexOf('.'))))
   return header?.alg === 'ES256' && header.typ === ACCESS_TOKEN_TYPE
@@ -117,8 +117,8 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
 }
 
 /**
- * Length of all cached tokens. An app sends the same token many times, and its signature needs to be verified only
- * once.
+ * Total length of all cached tokens. An app sends the same token many times, but its signature needs to be verified
+ * only once.
  */
 const MAX_VERIFIED_CHARS = 16 * 1024 ** 2
 

@@ -1,13 +1,13 @@
 /**
  * A bounded in-memory record of used DPoP proofs (RFC 9449, 11.1), in two generations. The older one is dropped when
- * the younger one is `PROOF_MEMORY_SECS` old. When the younger one is full, further proofs are refused and none is
+ * the younger one is `PROOF_MEMORY_SECS` old. When the younger one is full, further proofs are refused, and no proof is
  * forgotten. Times are on the monotonic clock.
  *
  * There may be thousands of proofs a second, so each is stored as 128 bits of a hash in a flat table.
  */
 import { PROOF_MEMORY_SECS } from '../../../protocol/dpop.ts'
 
-/** Maximum number of proofs per generation. Its table then takes 64 MiB. */
+/** Maximum number of proofs per generation, whose table then takes 64 MiB. */
 const MAX_PROOFS = 2 ** 21
 const FIRST_SLOTS = 2 ** 12
 const WORDS = 4
@@ -36,7 +36,10 @@ export class ProofMemory {
     return 'fresh'
   }
 
-  /** Start a new generation if the younger one is old enough. If both are, their proofs are no longer needed. */
+  /**
+   * Start a new generation if the younger one is old enough. If it is twice as old, the proofs of both are no longer
+   * needed.
+   */
   #turn(now: number): void {
     const generationMillis = PROOF_MEMORY_SECS * 1000
     if (now - this.#startedAt < generationMillis) return

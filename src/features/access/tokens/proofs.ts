@@ -46,8 +46,8 @@ class Nonces {
  * back later, expired nonces do not become valid again. Otherwise proofs that the memory has already forgotten could be
  * replayed.
  *
- * On a cluster it is the time of the database, by which used proofs are forgotten: a nonce is valid at all nodes for
- * the same time, however their clocks differ and whenever they are set.
+ * On a cluster, it is the time of the database, which also decides when used proofs are forgotten. A nonce is then
+ * valid for the same time at all nodes, whatever their clocks show and whenever these are set.
  */
 function timeOfNonces({ db: { cluster }, clock }: Pick<Context, 'db' | 'clock'>): () => Millis {
   if (cluster !== null) return () => clock.now() - cluster.aheadOfDatabase
@@ -56,7 +56,7 @@ function timeOfNonces({ db: { cluster }, clock }: Pick<Context, 'db' | 'clock'>)
 }
 
 export const proofState = perContext(async ({ db, vault, clock }) => ({
-  // The secret is stored, so that nonces stay valid across a restart.
+  // Stored, so that nonces stay valid across a restart.
   nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), timeOfNonces({ db, clock })),
   memory: new ProofMemory(clock.monotonic()),
   shared: db.cluster && new SharedProofs(db.cluster),

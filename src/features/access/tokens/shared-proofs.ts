@@ -1,6 +1,6 @@
 /**
- * The DPoP proofs that were used at any node of a cluster, in a table. Proofs that arrive while a statement is under
- * way share the next one, so that a busy node sends a few hundred statements a second, however many requests it has.
+ * A table of the DPoP proofs that were used at any node of a cluster. Proofs that arrive while a statement is running
+ * share the next statement, so that a busy node sends a few hundred statements a second, however many requests it has.
  */
 import { sql, type Cluster } from '../../../platform/database/database.ts'
 import { BatchLoop } from '../../../platform/running/batch-loop.ts'
@@ -26,7 +26,8 @@ export class SharedProofs {
   constructor(readonly cluster: Cluster) {}
 
   /**
-   * Record the use of `jti` with the key `jkt`. Returns false if any node has recorded it. Call it once at each node.
+   * Record the use of `jti` with the key `jkt`. Returns false if any node has recorded it. A node must call it only
+   * once for a proof.
    */
   use(jkt: string, jti: string): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
@@ -50,7 +51,7 @@ export class SharedProofs {
     return this.#waiting.length > 0
   }
 
-  /** Returns those that were not there. In one order at all nodes, so that two of them do not wait for each other. */
+  /** Returns the digests that were not recorded yet. Sorts them, so that two nodes never wait for each other. */
   async #insert(digests: readonly string[]): Promise<Set<string>> {
     const rows = await this.cluster.autocommit<{ digest: string }>(sql`
       INSERT INTO used_proof (digest, used_at)
