@@ -9,8 +9,8 @@ import { deleteTrustedBrowsersOf } from './trusted-browser-store.ts'
 import { updateEmailAuthFactor } from './email-factor-store.ts'
 
 /**
- * Ask for a mailed code at each sign-in with the password, or no longer. While the address is not confirmed, none is
- * asked for. Turning it off takes a code of the purpose `update_email`, so that a stolen session does not suffice.
+ * Turn the mailed code at each sign-in with the password on or off. An unconfirmed address gets no codes. Turning it
+ * off takes a code of the purpose `update_email`, so that a stolen session does not suffice.
  *
  * Throws `InvalidRequest` if the address is not confirmed, and `TokenRequired`, `InvalidToken` or `ExpiredToken`.
  */

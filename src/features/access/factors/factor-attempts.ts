@@ -1,4 +1,4 @@
-/** Tries of codes that could be guessed: wrong ones of an account are counted, wherever they come from. */
+/** Attempts with codes that can be guessed. Wrong codes are counted per account, wherever they come from. */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidToken, Refusal } from '../../../http/errors.ts'
@@ -8,7 +8,7 @@ import { announceIn } from '../../identity/account-events/account-events.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { countFactorFailure, failuresOf, forgetFactorFailures } from './factor-failure-store.ts'
 
-/** Wrong codes of an account in an hour after which none is looked at. */
+/** After this many wrong codes of an account in an hour, no further code is checked. */
 const MAX_FAILURES = 8
 const FAILURE_WINDOW_MILLIS = HOUR_MILLIS
 
@@ -32,7 +32,7 @@ export async function attemptCode(
     await forgetFactorFailures(tx, did)
     return null
   }
-  // Nothing is stored of an account that has been deleted meanwhile.
+  // Store nothing about an account that has been deleted meanwhile.
   if ((await accountStatus(tx, did)) === null) return 'wrong'
   await countFactorFailure(tx, did, { now, until })
   if (failures + 1 === MAX_FAILURES) await announceIn(tx, exchange, 'factorBlocked', did)

@@ -1,6 +1,6 @@
 /**
- * Changes of the factors of an account. The caller has asked for what a sign-in asks for: the password, and a factor if
- * there is one.
+ * Changes of the factors of an account. The caller has already asked for what a sign-in requires: the password, and a
+ * factor if there is one.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
@@ -61,7 +61,7 @@ export async function factorsOf(
 }
 
 /**
- * Begin to set up an authenticator app, which replaces no other one: that has to be removed first. Throws
+ * Begin to set up an authenticator app, which does not replace another one: that has to be removed first. Throws
  * `InvalidRequest`.
  */
 export const beginTotp = (ctx: Context, account: Account, revalidate: RevalidateIn): Promise<TotpSetup> =>
@@ -75,16 +75,17 @@ async function refuseSecondApp(reader: Reader, did: Did): Promise<void> {
 }
 
 /**
- * Confirm an app with its first code. Returns the recovery codes if they were made with it; null if the account has
- * some. Throws `InvalidToken` if the
- * code is wrong, or if no app is being set up, and `RateLimitExceeded` after too many wrong ones.
+ * Confirm an app with its first code. Returns new recovery codes; null if the account has some already. Throws
+ * `InvalidToken` if the code is wrong, or if no app is being set up, and `RateLimitExceeded` after too many wrong
+ * codes.
  */
 export async function confirmTotp(exchange: Exchange, did: Did, code: string): Promise<string[] | null> {
   const { ctx } = exchange
   const check = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt === null)
   const outcome = await ctx.db.transactionOn(accountLock(did), async (tx) => {
     await exchange.revalidate(tx)
-    // Nothing is counted unless an app is being set up: a stolen session must not close the factor of the sign-in.
+    // Count wrong codes only while an app is being set up: otherwise, a stolen session could use up the attempts of the
+    // sign-in.
     const isSettingUp = (await findTotp(tx, did))?.confirmedAt === null
     if (!isSettingUp) return 'wrong'
     const fault = await attemptCode(exchange, tx, did, () => check.spend(tx, did, code.replace(/\s/g, '')))
@@ -99,7 +100,7 @@ export async function confirmTotp(exchange: Exchange, did: Did, code: string): P
   return outcome
 }
 
-/** Remove the authenticator app; with the last factor that the holder keeps, the recovery codes too. */
+/** Remove the authenticator app. If it was the last factor that the holder keeps, remove the recovery codes too. */
 export const removeTotp = (exchange: Exchange, did: Did, revalidate: RevalidateIn): Promise<void> =>
   exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
     await revalidate(tx)
@@ -133,8 +134,8 @@ export const switchEmailFactor = (
   })
 
 /**
- * Take all second factors from an account whose holder has lost them, in the caller's transaction: the operator has
- * made sure of who asks. Returns whether there were any.
+ * Take all second factors from an account whose holder has lost them, in the caller's transaction. The operator has
+ * verified who asks. Returns whether there were any.
  */
 export async function resetFactors(
   exchange: Exchange,

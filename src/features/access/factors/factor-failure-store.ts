@@ -1,9 +1,14 @@
-/** SQL of the `factor_failure` table: wrong codes of an account, which no change of address or session forgives. */
+/**
+ * SQL of the `factor_failure` table: wrong codes of an account. They count whatever address or session they come from.
+ */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import { MAX_SKEW_MILLIS } from '../../../platform/running/clock.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-/** A window of failures that begins now. One that ends much later was begun while the clock was wrong, and is over. */
+/**
+ * A window of failures that begins now. A stored window that ends much later began while the clock was wrong, and
+ * counts as over.
+ */
 export interface FailureWindow {
   now: Millis
   until: Millis

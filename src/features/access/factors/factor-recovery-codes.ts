@@ -1,4 +1,4 @@
-/** Recovery codes: each passes once in place of a lost factor. They are shown once, and stored as hashes. */
+/** Recovery codes: each can be used once in place of a lost factor. They are shown once, and stored as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Tx } from '../../../platform/database/database.ts'
 import { base32 } from '../../../protocol/cid.ts'
@@ -6,7 +6,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { replaceFactorRecoveryCodes, takeFactorRecoveryCode } from './factor-recovery-code-store.ts'
 
 const CODES = 10
-/** 80 bits, which no one guesses from the hash. */
+/** 80 bits: too many to guess a code from its hash. */
 const CODE_BYTES = 10
 
 /** Replace the codes of an account. Returns them as `xxxx-xxxx-xxxx-xxxx`. */

@@ -10,7 +10,7 @@ export const factors: Feature = {
     await deleteFactors(tx, did)
     await deletePendingSignInsOf(tx, did)
   },
-  // The factors stay: a password that was set with a code from the mail must not end them.
+  // Keep the factors: a password that was set with a mailed code must not remove them.
   async endAccess(_, tx, did, why) {
     if (why === 'transferred') return
     await deletePendingSignInsOf(tx, did)

@@ -17,13 +17,13 @@ import type { Account } from '../../identity/accounts/accounts.ts'
 import { expiryOf, newChallenge, type ChallengeUse } from './passkey-challenges.ts'
 import type { StoredPasskey } from './passkey-store.ts'
 
-/** Of COSE: Ed25519, P-256 with SHA-256, and RSA with SHA-256, the one of older Windows. */
+/** COSE algorithms: Ed25519, P-256 with SHA-256, and RSA with SHA-256, which older Windows uses. */
 const algorithms = [-8, -7, -257]
-/** For the person at the device, in milliseconds. Browsers take it as a hint. */
+/** Time that the person at the device has, in milliseconds. Browsers take it as a hint. */
 const TIMEOUT_MILLIS = 5 * 60_000
 /** Longest response of a browser, in characters of JSON. */
 const MAX_ANSWER_CHARS = 16_384
-/** Also bounds the nesting of CBOR. The largest public key needs half of it. */
+/** Also bounds the nesting of CBOR. The largest public key needs half of this. */
 const MAX_MEMBER_CHARS = 4096
 /** Web Authentication Level 3, 5.8.3: a credential id has at most 1023 bytes. */
 const MAX_ID_CHARS = 1364
@@ -45,10 +45,13 @@ export function hasPasskeyOrigin({ publicUrl }: Pick<Config, 'publicUrl'>): bool
   return hostname === 'localhost' || (protocol === 'https:' && isIP(hostname.replace(/^\[|\]$/g, '')) === 0)
 }
 
-/** The host that keys are bound to. Another host, handles' and former ones included, cannot ask for them. */
+/**
+ * The host to which passkeys are bound. No other host can ask for them, not even a handle's or a former host of this
+ * server.
+ */
 export const rpIdOf = ({ publicUrl }: Pick<Config, 'publicUrl'>): string => new URL(publicUrl).hostname
 
-/** What devices store in place of the account: it tells those who read the device nothing. At most 64 bytes. */
+/** What devices store to identify the account. It tells someone who reads the device nothing. At most 64 bytes. */
 const userHandleOf = (did: Did): string => createHash('sha256').update(`passkeys of ${did}`).digest('base64url')
 
 // What a browser is asked
@@ -64,7 +67,7 @@ const descriptorOf = ({ credentialId, transports }: StoredPasskey): Descriptor =
 /** Options of `navigator.credentials`, with bytes in base64url. */
 export type PasskeyOptions = Readonly<Record<string, unknown>>
 
-/** Returns what a browser needs to make a passkey for the account. `known` are those that it has. */
+/** Returns what a browser needs to make a passkey for the account. `known` are the passkeys that the account has. */
 export async function creationOptions(
   ctx: Context,
   { did, handle }: Account,
@@ -84,7 +87,10 @@ export async function creationOptions(
   }
 }
 
-/** Returns what a browser needs to sign with one of these passkeys, or with any that it has for this host. */
+/**
+ * Returns what a browser needs to sign with one of these passkeys; with any that it has for this host, if none are
+ * given.
+ */
 export const requestOptions = async (
   ctx: Context,
   passkeys: readonly StoredPasskey[],
@@ -172,7 +178,8 @@ export async function checkCreation(
   const rpId = rpIdOf(ctx.config)
   const found = await outcomeOf(ctx, async () => {
     const attestation = parseBase64url(answer.response.attestationObject)
-    // Before the library verifies it: for a certificate it would ask whatever address the certificate names.
+    // Check this before the library verifies the attestation: for a certificate, it would call any address that the
+    // certificate names.
     if (attestation === null || decodeAttestationObject(Uint8Array.from(attestation)).get('fmt') !== 'none') return null
     return verifyRegistrationResponse({
       response: { ...answer, response: { ...answer.response, transports: [] }, clientExtensionResults: {} },

@@ -1,7 +1,7 @@
 /**
- * Challenges that passkeys sign. A challenge carries its expiry and a MAC of this server over expiry and purpose.
- * Nothing is stored until it is answered, so strangers who open pages fill no table. A used challenge is stored until
- * it expires, so that it counts once.
+ * Challenges that passkeys sign. A challenge contains its expiry and a MAC by this server over expiry and purpose.
+ * Nothing is stored before the response, so strangers who open pages fill no table. A used challenge is stored until it
+ * expires, so that it can be used only once.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { DAY_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -12,25 +12,25 @@ import { base64url, parseBase64url } from '../../../protocol/base64url.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { deleteUsedChallengesBefore, insertUsedChallenge } from './passkey-store.ts'
 
-/** As long as a sign-in waits for its factor. */
+/** As long as a sign-in waits for its second factor. */
 const TTL_MILLIS = 10 * MINUTE_MILLIS
-/** Used challenges are remembered this long after they expire, so that a clock set back revives none. */
+/** Used challenges are remembered this long after they expire, so that they stay used if the clock is set back. */
 const KEPT_MILLIS = DAY_MILLIS
 const RANDOM_BYTES = 16
 const EXPIRY_BYTES = 6
 const MAC_BYTES = 32
 
-/** What a challenge is for: an answer to it is good for nothing else. */
+/** What a challenge is for. A response to it is of no other use. */
 export interface ChallengeUse {
   /** `add` a passkey, `enter` an account without its password, `prove` who asks, or `operate` the server. */
   purpose: 'add' | 'enter' | 'prove' | 'operate'
-  /** Null if the passkey says which account it is of. */
+  /** Null if the passkey itself says to which account it belongs. */
   did: Did | null
   /** A secret, or its hash, that binds the challenge to one browser, session or pending sign-in. */
   binding: string
 }
 
-/** Loaded by the first page that shows a challenge. */
+/** Loaded when a page shows the first challenge. */
 const macKey = perContext(({ db, vault }) => serverSecret(db, vault, 'passkey-challenge'))
 
 async function macOf(ctx: Context, head: Uint8Array, { purpose, did, binding }: ChallengeUse): Promise<Buffer> {

@@ -44,7 +44,7 @@ export const MAX_PASSKEY_NAME_CHARS = 60
 
 /** A passkey, as its holder sees it. */
 export type ListedPasskey = Pick<StoredPasskey, 'credentialId' | 'name' | 'isSynced' | 'createdAt' | 'lastUsedAt'> & {
-  /** Whether it is bound to a name that this server has no more: browsers do not offer it here. */
+  /** Whether the passkey is bound to a host name that this server no longer has. Browsers do not offer it here. */
   isElsewhere: boolean
 }
 
@@ -103,8 +103,8 @@ interface NewPasskey {
 }
 
 /**
- * Add the passkey that a device has made. Returns the recovery codes if they were made with it; null if the account
- * has some. Throws `InvalidToken`, and `InvalidRequest` if there are too many, or an account has the credential.
+ * Add the passkey that a device has made. Returns new recovery codes; null if the account has some already. Throws
+ * `InvalidToken`, and `InvalidRequest` if the account has too many passkeys, or if any account already has this one.
  */
 export async function addPasskey(
   exchange: Exchange,
@@ -141,7 +141,7 @@ export const renamePasskey = async (
   return (await db.transaction((tx) => setPasskeyName(tx, did, credentialId, shownName))) > 0
 }
 
-/** Remove a passkey; with the last factor that the holder keeps, the recovery codes too. */
+/** Remove a passkey. If it was the last factor that the holder keeps, remove the recovery codes too. */
 export const removePasskey = (
   exchange: Exchange,
   did: Did,
@@ -156,19 +156,19 @@ export const removePasskey = (
     await announceIn(tx, exchange, 'passkeyRemoved', did)
   })
 
-/** Delete the recovery codes with the last factor that they stand in for. */
+/** Delete the recovery codes if no factor is left that they could replace. */
 export async function forgetCodesOfNothing(tx: Tx, did: Did): Promise<void> {
   if (!hasHeldFactor(await summaryOf(tx, did))) await deleteFactorRecoveryCodes(tx, did)
 }
 
 // Use
 
-/** What a passkey is asked for; see `ChallengeUse`. */
+/** What a passkey is used for; see `ChallengeUse`. */
 export type PasskeyUse = ChallengeUse
 
 /**
- * Returns what a browser needs to sign in with a passkey of an account; `did` null: of any. Null if there is nothing to
- * offer. `use` is called if there is.
+ * Returns what a browser needs to sign in with a passkey of an account; `did` is null for any account. Returns null if
+ * there is no passkey to offer; otherwise calls `use`.
  */
 export async function offerPasskey(
   ctx: Context,
@@ -189,8 +189,9 @@ export interface PasskeyHolder {
 }
 
 /**
- * Use a passkey's response, once. Returns whose passkey it is. Throws `InvalidToken` if anything is wrong with it, or
- * if its signature counter went back: there may be a copy of the passkey then, and the holder is notified.
+ * Use a passkey's response, once. Returns the holder of the passkey. Throws `InvalidToken` if anything is wrong with
+ * the response, or if the signature counter did not increase: someone may have copied the passkey, and the holder is
+ * notified.
  */
 export async function usePasskey(exchange: Exchange, answer: string, use: PasskeyUse): Promise<PasskeyHolder> {
   const { ctx } = exchange
@@ -226,5 +227,5 @@ export async function usePasskey(exchange: Exchange, answer: string, use: Passke
   }
 }
 
-/** Web Authentication Level 3, 7.2, step 22. Devices that do not count always tell 0. */
+/** Web Authentication Level 3, 7.2, step 22. Devices without a counter always report 0. */
 const isBehind = (told: number, stored: number): boolean => (told > 0 || stored > 0) && told <= stored

@@ -1,4 +1,4 @@
-/** SQL of the `pending_sign_in` table: sign-ins on pages whose password was right, and which wait for a factor. */
+/** SQL of the `pending_sign_in` table: sign-ins on pages with the right password that wait for a second factor. */
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Sign-ins on pages whose password was right, and which wait for a factor on a second page. That page carries the id of
- * the sign-in instead of the password. The id is good in the browser alone that entered the password, for minutes, and
+ * Sign-ins on pages with the right password that wait for a factor on a second page. That page contains the id of the
+ * sign-in instead of the password. The id works only in the browser in which the password was entered, for minutes, and
  * until the password changes.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
@@ -21,7 +21,7 @@ import {
 const TTL_MILLIS = 10 * MINUTE_MILLIS
 
 /**
- * Store a sign-in whose password was right. `revalidate` throws in the transaction if the password has changed. Returns
+ * Store a sign-in with the right password. `revalidate` throws in the transaction if the password has changed. Returns
  * the id.
  */
 export async function beginPendingSignIn(
@@ -46,7 +46,9 @@ export interface ResumedSignIn {
   end(): Promise<unknown>
 }
 
-/** Returns the sign-in with this id; null if it is over, or was begun in another browser. `gone` is what it throws. */
+/**
+ * Returns the sign-in with this id; null if it is over, or was begun in another browser. `revalidate` throws `gone`.
+ */
 export async function resumePendingSignIn(
   { db, clock }: Context,
   id: string,

@@ -1,9 +1,9 @@
 /**
- * The second factor of a sign-in with the account's own password. Every sign-in with a password asks here, once the
- * password is known to be right: before that, no answer tells whether there is a factor.
+ * The second factor of a sign-in with the account's own password. Every sign-in with a password asks here, but only
+ * once the password is known to be right: before that, no response tells whether there is a factor.
  *
- * App passwords and the keys of wallets need none. While an account has an authenticator app or a passkey, a code from
- * the mail does not pass: who reads the mail can also set a new password.
+ * App passwords and keys of wallets need no second factor. While an account has an authenticator app or a passkey, a
+ * mailed code does not suffice: anyone who reads the mail can also set a new password.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
@@ -17,17 +17,14 @@ import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { spendFactorRecoveryCode } from './factor-recovery-codes.ts'
 import { isTotpCode, totpCheck } from './totp.ts'
 
-/**
- * How the holder of an account can pass: with a code from the mail; or with one of an app or the list of recovery
- * codes, or a passkey.
- */
+/** The factors that an account accepts: a mailed code; or otherwise a code of an app, a recovery code or a passkey. */
 export interface AskedFactors {
   mailed: boolean
   totp: boolean
   passkeys: boolean
 }
 
-/** Returns what a sign-in to the account needs beside the password; null if nothing. */
+/** Returns what a sign-in to the account needs in addition to the password; null if nothing. */
 export async function askedFactors(
   { db, config }: Context,
   { did, emailAuthFactor }: Account,
@@ -38,7 +35,7 @@ export async function askedFactors(
   return emailAuthFactor || config.accounts.requireSecondFactor ? { mailed: true, ...has } : null
 }
 
-/** Mail a code to sign in with. Throws `RateLimitExceeded`, and as `mailCode` does. */
+/** Mail a code to sign in with. Throws `RateLimitExceeded`, and what `mailCode` throws. */
 export async function mailSignInCode(exchange: Exchange, { did }: Account): Promise<void> {
   await chargeMail(exchange, did, 'sign_in')
   await requestCode(exchange, did, 'sign_in')
@@ -75,9 +72,10 @@ export async function spendFactorCode(
 }
 
 /**
- * Let a client pass that has shown the password, with the code that it was given. Throws `AuthFactorTokenRequired` if
- * it sent none, once a code is mailed if that is the factor; and as `spendFactorCode` and `mailSignInCode`.
- * `readsMail`: the client sends another code from the mail along, so that a mailed one would add nothing.
+ * Let a client pass that has shown the password, if its code is right. Throws `AuthFactorTokenRequired` if the client
+ * sent none, after mailing one if the account accepts mailed codes; also throws what `spendFactorCode` and
+ * `mailSignInCode` throw. `readsMail`: the client also sends another mailed code, so a second one would prove nothing
+ * more.
  */
 export async function passFactor(
   exchange: Exchange,

@@ -5,7 +5,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 export interface StoredTotp {
   secretWrapped: string
   createdAt: Millis
-  /** Null until a code of it was entered. */
+  /** Null until the holder has entered a code of the app. */
   confirmedAt: Millis | null
   lastUsedAt: Millis | null
   /** The newest time step whose code was accepted. */
@@ -18,7 +18,7 @@ export const findTotp = (reader: Reader, did: Did): Promise<StoredTotp | null> =
       last_used_at AS "lastUsedAt", last_step AS "lastStep"
     FROM totp_factor WHERE did = ${did}`)
 
-/** Store an app that is to be confirmed, in place of another one. */
+/** Store an app that is yet to be confirmed, in place of another one. */
 export const putTotp = (tx: Tx, did: Did, secretWrapped: string, now: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO totp_factor (did, secret_wrapped, created_at, last_step) VALUES (${did}, ${secretWrapped}, ${now}, 0)

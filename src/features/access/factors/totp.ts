@@ -1,6 +1,6 @@
 /**
- * Codes of authenticator apps. A code counts once: the newest time step that was accepted is stored, and none up to it
- * is accepted again. Clocks may differ by one step.
+ * Codes of authenticator apps. A code works once: the newest accepted time step is stored, and no code of that or an
+ * earlier step is accepted again. Clocks may differ by one step.
  *
  * Source: RFC 6238, with what all apps understand: SHA-1, six digits, steps of 30 seconds.
  */
@@ -11,7 +11,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { findTotp, putTotp, useStep, type StoredTotp } from './totp-store.ts'
 
-/** Of RFC 4226, section 4: 160 bits. */
+/** RFC 4226, section 4, recommends 160 bits. */
 const SECRET_BYTES = 20
 const STEP_SECS = 30
 const MAX_DRIFT_STEPS = 1
@@ -19,10 +19,10 @@ const DIGITS = 6
 
 type Library = typeof import('otpauth/dist/otpauth.node.mjs')
 
-/** Loaded by the first account that uses it. */
+/** Loaded on first use. */
 const library = (): Promise<Library> => import('otpauth/dist/otpauth.node.mjs')
 
-/** What a new app is told. */
+/** What a person enters into a new app. */
 export interface TotpSetup {
   /** `otpauth://totp/…`, for a QR code. */
   uri: string
@@ -30,7 +30,7 @@ export interface TotpSetup {
   secret: string
 }
 
-/** Begin to set up an app, which counts once a code of it was entered. `begin` runs in the same transaction. */
+/** Begin to set up an app, which counts once a code of it was entered. Calls `begin` in the same transaction. */
 export async function setUpTotp(
   { db, clock, config, vault }: Context,
   { did, handle }: Account,

@@ -1,6 +1,6 @@
 /**
  * Browsers that their holders trust: a sign-in there needs the password alone, until the trust expires, the password
- * changes or the factors do. What changes the account still asks for the factor.
+ * changes or the factors do. Changes of the account still require the factor.
  */
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -15,12 +15,12 @@ import {
 } from './trusted-browser-store.ts'
 
 export const TRUST_SECS = 30 * DAY_SECS
-/** More than that end the oldest. */
+/** With more browsers, the oldest lose their trust. */
 const MAX_PER_ACCOUNT = 20
 
-/** A secret by which a browser is to be trusted. */
+/** A secret by which an account trusts a browser. */
 export interface NewTrust {
-  /** Hash of the one that it replaces; null if the browser has none. */
+  /** Hash of the secret that it replaces; null if the browser has none. */
   before: string | null
   hash: string
 }
