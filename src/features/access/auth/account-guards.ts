@@ -1,4 +1,4 @@
-/** What credentials demand of the account that they are for. */
+/** What credentials require of their account. */
 import type { RequiredScope } from '../../../http/credential.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { requireValid, type Revalidation } from '../../../http/revalidation.ts'

@@ -2,8 +2,9 @@
  * The door of auth: the guards of endpoints.
  *
  * Guards decide who may call an endpoint. An endpoint declares its guard, which runs before the body is read and
- * returns the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
- * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
+ * returns the caller to the handler. A guard lists the credentials that it accepts, in order. Without a credential it
+ * throws `AuthMissing`; with a malformed credential or one of another kind, `InvalidToken`; with an expired one,
+ * `ExpiredToken`.
  */
 import type { CredentialKind, RequiredScope } from '../../../http/credential.ts'
 import { besideSessions, presentedAs, refuseOthers, strict, taking } from '../../../http/credential-guards.ts'
@@ -65,15 +66,15 @@ export function requirePermission(
  * Whether the caller may have this method of another service called on its behalf. Scopes are checked elsewhere.
  */
 export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
-  // The device would keep getting notifications after the delegation has ended.
+  // No push registrations for delegates: the device would keep getting notifications after the delegation has ended.
   if (isDelegate(caller) && isPushRegistration(nsid)) return false
   if (isRecorded(caller) || caller.credential === 'scoped') return !isAccountMethod(nsid)
   return caller.credential === 'oauth' || caller.privilegedMethods || !isPrivilegedMethod(nsid)
 }
 
 /**
- * Throws `InsufficientScope` if the caller is an agent that the account holder lets read nothing private, and the
- * method is private.
+ * Throws `InsufficientScope` if the caller is an agent that the account holder allows no private reads, and the method
+ * is private.
  */
 export function refusePrivate(caller: AccessCaller, nsid: string): void {
   if (caller.credential === 'agent' && !caller.privateReads && isPrivateMethod(nsid))
@@ -98,8 +99,8 @@ export const accessOrModerator = (required: RequiredScope): Guard<AccessCaller |
   taking<AccessCaller | AdminCaller>([besideSessions(moderationKind), ...holders], refuseOthers, required)
 
 /**
- * For account holders, and for services that hold a token of an account here for this method. The caller is that
- * account.
+ * Guard for account holders, and for services with a token that an account here has issued for this method. The caller
+ * is then that account.
  */
 export const accessOrServiceAuth = (required: RequiredScope): Guard<AccessCaller | AccountServiceCaller> =>
   taking<AccessCaller | AccountServiceCaller>([besideSessions(accountServiceKind), ...holders], refuseOthers, required)
@@ -115,7 +116,7 @@ export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCa
 
 /** Guard for public reads that show more to the owner and to the operator. */
 export function optionalAccess(required: RequiredScope = { grants: 'any', agents: true }): Guard<Viewer> {
-  // The operator may use Basic only: a bearer token here is that of an account.
+  // The operator may use Basic only: a bearer token here belongs to an account.
   const operator = { ...operatorKind, recognises: presentedAs('basic') }
   const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, required)
   const viewer = async (exchange: Exchange): Promise<Viewer> => {
@@ -125,7 +126,7 @@ export function optionalAccess(required: RequiredScope = { grants: 'any', agents
   }
   return {
     ...known,
-    // Most readers present nothing, and all of these credentials are in this header.
+    // Most readers present nothing, and all of these credentials come in this header.
     check: (exchange) => (exchange.request.headers.get('authorization') ? viewer(exchange) : stranger),
   }
 }

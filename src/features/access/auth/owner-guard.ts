@@ -29,7 +29,7 @@ const holder: Guard<OwnerCaller> = taking<WalletCaller | AccessCaller>(
 
 type Restatement = Record<string, { status: number; name: string }>
 
-/** By name of the refusal: its status and name here. */
+/** Status and name of a refusal here, by its name elsewhere. */
 const restated: Restatement = {
   AuthenticationRequired: { status: 401, name: 'InvalidToken' },
   InvalidToken: { status: 401, name: 'InvalidToken' },
@@ -37,7 +37,7 @@ const restated: Restatement = {
   Forbidden: { status: 403, name: 'InsufficientScope' },
 }
 
-/** The guard, whose refusals get other statuses and names. */
+/** Returns the guard with other statuses and names for its refusals. */
 const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller> =>
   inOtherWords(guard, (refusal) => {
     const other = as[refusal.name]
@@ -47,7 +47,7 @@ const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller>
 /** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
 export const owner: Guard<OwnerCaller> = restating(holder, restated)
 
-/** As `owner`, and for the holder of a taken-down account, who may take their data along. */
+/** Like `owner`, but also accepts the holder of a taken-down account, who may take their data along. */
 export const leavingOwner: Guard<OwnerCaller> = restating(
   taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
     sessions: 'leaving',
@@ -56,7 +56,7 @@ export const leavingOwner: Guard<OwnerCaller> = restating(
   restated,
 )
 
-/** Sessions of every scope are recognised, so that those which do not suffice are refused as what they are. */
+/** Recognises sessions of every scope, so that a session that does not suffice is refused for that reason. */
 const anyHolder = taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
   sessions: 'every',
   grants: 'refuse',
@@ -73,7 +73,7 @@ const holderOfAnyReach: Guard<OwnerCaller> = {
   },
 }
 
-/** As `owner`, but an app password is refused as what it is: it throws `InsufficientScope` too. */
+/** Like `owner`, but refuses an app password with `InsufficientScope`, too. */
 export const accountItself: Guard<OwnerCaller> = restating(holderOfAnyReach, restated)
 
 /**

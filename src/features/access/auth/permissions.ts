@@ -6,9 +6,9 @@ import { scopeGrammar } from '../../../protocol/scope-grammar.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 
 interface GrantRefusals {
-  /** No grant suffices. */
+  /** The refusal of an endpoint for which no grant suffices. */
   closed(message: string): Refusal
-  /** The message names the scope that would suffice. */
+  /** The refusal of a grant that lacks a scope. The message names the scope. */
   missing(message: string): Refusal
 }
 
@@ -16,20 +16,20 @@ const appRefusals: GrantRefusals = {
   closed: forbidden,
   missing: (message) => new Refusal(403, 'ScopeMissingError', message),
 }
-/** By the credential; others are refused as apps are. */
+/** Refusals by credential. Other credentials are refused as apps are. */
 const otherRefusals: Readonly<Record<string, GrantRefusals>> = {
   agent: { closed: insufficientScope, missing: insufficientScope },
   scoped: { ...appRefusals, closed: () => forbidden('This app password may not call this endpoint') },
 }
 
-/** Returns how a caller with this credential is refused what its grant does not cover. */
+/** Returns the refusals for a caller with this credential. */
 const grantRefusalsOf = (credential: string): GrantRefusals => otherRefusals[credential] ?? appRefusals
 
 /**
  * Run a check such as `(permissions) => permissions.assertRepo({ collection, action: 'create' })`.
  *
  * Throws `ScopeMissingError`, or for an agent `InsufficientScope`, with the narrowest scope that would satisfy the
- * check, which apps read to ask for consent.
+ * check. Apps read it, and ask for consent to it.
  */
 export function assertPermission(
   permissions: Permissions,

@@ -16,7 +16,7 @@ export async function requireVisibleRepo({ db }: Pick<Context, 'db'>, viewer: Vi
   requireVisible(await accountStatus(db, did), viewer, did)
 }
 
-/** The same for a known account status; null means that there is no such account. */
+/** Like `requireVisibleRepo`, for a known account status; null if there is no such account. */
 export function requireVisible(status: AccountStatus | null, viewer: Viewer, did: Did): void {
   if (status === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`)
   if (viewer.admin || viewer.did === did) return

@@ -13,8 +13,8 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 
 /**
- * What opened a session: the account password, an app password with or without direct messages or with scopes, a
- * taken-down account.
+ * What opened a session: the account's password; an app password without (`app`) or with (`privileged`) direct
+ * messages, or with scopes; or the password of a taken-down account.
  */
 export type SessionKind = 'full' | 'privileged' | 'app' | 'scoped' | 'takendown'
 
@@ -23,7 +23,7 @@ export interface SessionCaller {
   did: Did
   credential: SessionKind
   sessionId: string
-  /** Of an app password with scopes; null for any other session. */
+  /** What the scopes of an app password permit; null for any other session. */
   permissions: Permissions | null
   /** Whether the caller may read and set the birth date. */
   personalDetails: boolean
@@ -35,7 +35,7 @@ export interface SessionCaller {
 export interface WalletCaller {
   did: Did
   credential: 'wallet'
-  /** Names the session that calls. */
+  /** Identifies the session. */
   tokenHash: string
 }
 
@@ -47,7 +47,9 @@ export interface AgentCaller {
   personalDetails: false
   /** Whether it may read what only the account sees. */
   privateReads: boolean
-  /** Whether the account was made for it, by another account, and so has no address that could be confirmed. */
+  /**
+   * Whether another account made this account for the agent. Such an account has no address that could be confirmed.
+   */
   ofChild: boolean
   tokenId: string
   registrationId: string
@@ -60,7 +62,7 @@ export interface GrantCaller {
   permissions: Permissions
   personalDetails: false
   sessionId: string
-  /** Token id of the grant, for the audit log. */
+  /** Id of the access token, for the audit log. */
   tokenId: string
 }
 
@@ -118,8 +120,8 @@ export const isRecorded = (caller: { credential: string }): caller is RecordedCa
   isAgent(caller) || isDelegate(caller)
 
 /**
- * How the caller is revalidated with the row of the account; null for an agent, which takes more than a condition, and
- * for a service, whose token cannot be taken back.
+ * How to revalidate the caller in the query for the account's row. Null for an agent, whose revalidation takes more
+ * than a condition, and for a service, whose token cannot be revoked.
  */
 export function revalidationOf(ctx: Context, caller: AccessCaller | AccountServiceCaller): Revalidation | null {
   if (caller.credential === 'agent' || caller.credential === 'service') return null
@@ -132,13 +134,13 @@ export function revalidationOf(ctx: Context, caller: AccessCaller | AccountServi
 export const revalidateAgent = (ctx: Context, reader: Reader, agent: AgentCaller): Promise<void> =>
   credentialOf(ctx, agentKind).revalidate!(agent, ctx, reader)
 
-/** Throws `RateLimitExceeded` if the record of what agents and delegates of the account do would grow too fast. */
+/** Throws `RateLimitExceeded` if agents and delegates of the account do more than may be recorded in a while. */
 export const chargeRecord = (exchange: Exchange, { did }: RecordedCaller): Promise<void> =>
   charge(exchange, { name: 'recordedCall', key: did })
 
 /**
- * Record what an agent or a delegate did, in the transaction that did it. Throws `InvalidToken` (401) if its access was
- * ended meanwhile, which undoes the transaction.
+ * Record what an agent or a delegate did, in the transaction that did it. Throws `InvalidToken` (401) if its access has
+ * ended meanwhile, which rolls the transaction back.
  */
 export const recordUse = (ctx: Context, tx: Tx, caller: RecordedCaller, act: Act): Promise<void> =>
   isAgent(caller)

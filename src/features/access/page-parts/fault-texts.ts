@@ -1,4 +1,4 @@
-/** What people read whose form was refused: what happened, and what to do next. */
+/** What people read when their form was refused: what happened, and what to do next. */
 import { textTable } from '../../../http/texts.ts'
 
 export const faultTexts = textTable(

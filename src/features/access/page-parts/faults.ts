@@ -18,14 +18,14 @@ export interface Fault {
 export const faultAt = (field: string | null, message: Wording, status = 400): Fault => ({ field, message, status })
 
 /**
- * For a form with a token that no longer belongs to the browser. It is shown again, with the accounts that are signed
- * in now.
+ * The fault of a form whose token no longer belongs to the browser. The form is shown again, with the accounts that are
+ * signed in now.
  */
 export const signedInElsewhere = faultAt(null, faultTexts.elsewhere, 403)
 
 type Row = [start: string, field: string | null, message: Wording]
 
-/** By the start of the refusal's message. */
+/** Faults by the start of the refusal's message. */
 const byMessage: readonly Row[] = [
   ['Input/handle must be', 'handle', faultTexts.handleChars],
   ['Handle TLD', 'handle', faultTexts.handleEnding],
@@ -99,7 +99,7 @@ const byMessage: readonly Row[] = [
   ['Too many failed logins', null, faultTexts.tooManyMinute],
 ]
 
-/** By the name of the refusal, if no message matches. */
+/** Faults by the name of the refusal, if no message matches. */
 const byName: Record<string, Row> = {
   InvalidHandle: ['', 'handle', faultTexts.handleUnusable],
   HandleNotAvailable: ['', 'handle', faultTexts.handleTakenOrReserved],
@@ -121,7 +121,7 @@ function wordsFor({ name, message, status }: Refusal): Fault {
 
 /**
  * Returns the fault that `work` was refused with, or null if it succeeded. Throws any error that is not a refusal, and
- * outages of database and disk, about which no field of the form can be changed.
+ * outages of database and disk, which no change of a field could mend.
  */
 export async function faultOf(work: () => unknown): Promise<Fault | null> {
   try {

@@ -10,7 +10,7 @@ import { fieldTexts } from './field-texts.ts'
 
 export type PageCall = RouteCall<null>
 
-/** The field of the second step of a sign-in, with the id of the first. */
+/** Field of the second step of a sign-in: the id of the first step. */
 export const PENDING_ID = 'factor_step'
 
 const MAX_FORM_BYTES = 64 * 1024
@@ -39,7 +39,7 @@ export const goodNote = (message: Wording | null): Html | null =>
 export interface Field {
   name: string
   label: Wording
-  /** Unique in the page; the name if omitted. */
+  /** An id that is unique in the page; `name` if omitted. */
   id?: string
   type?: 'text' | 'password' | 'email' | 'date'
   value?: string
@@ -48,11 +48,14 @@ export interface Field {
   required?: boolean
   autofocus?: boolean
   maxLength?: number
-  /** What the input must match, and what the browser says otherwise. The keyboard of a phone shows digits alone. */
+  /**
+   * A pattern of digits that the input must match, and the message of the browser if it does not. Phones show a
+   * keyboard of digits.
+   */
   digits?: { pattern: string; says: Wording }
   /** If the fault names this field, the field is marked, described and focused. */
   fault?: Fault | null
-  /** Shown after the input, as part of the value. */
+  /** Text after the input that is part of the value. */
   affix?: Html | null
   /** A class of the stylesheet that decides when the field is shown. */
   when?: string
@@ -92,13 +95,13 @@ export function field({
 
 export interface FileField {
   label: Wording
-  /** Which files the browser offers, as in `accept`. */
+  /** Which files the browser offers: the `accept` attribute. */
   accept: string
   hint: Wording
   fault?: Fault | null
 }
 
-/** The file of a form, which is its last field. */
+/** The file field of a form, which must be its last field. */
 export function fileField({ label, accept, hint, fault = null }: FileField): Html {
   const isWrong = fault?.field === 'file'
   return html`
@@ -133,7 +136,10 @@ export const newPasswordField = (options: Partial<Field> = {}): Html =>
 export const codeField = (options: Partial<Field> = {}): Html =>
   field({ name: 'code', label: fieldTexts.code, autocomplete: 'one-time-code', required: true, ...options })
 
-/** Where the question itself needs the screen, `when` names its fields, and nothing is explained. */
+/**
+ * A box that keeps the person signed in. On a page whose question needs the space, `when` says when the box is shown,
+ * and it has no explanation.
+ */
 export const rememberField = (isTicked = false, when = ''): Html => html`
 <label class="check ${when}">
   <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>

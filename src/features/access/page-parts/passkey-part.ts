@@ -4,7 +4,7 @@ import { html, type Html, type Wording } from '../../../http/html.ts'
 import { fieldTexts as texts } from './field-texts.ts'
 import script from './passkeys.js' with { type: 'text' }
 
-/** The script that a page with such a part loads. */
+/** The script that a page with this part loads. */
 export const passkeyScript = asset('/assets/passkeys.js', 'text/javascript', script)
 
 /** The form field with the response of the authenticator; empty if no passkey was used. */
@@ -17,12 +17,12 @@ interface PasskeyPart {
   /** Whether to create a passkey instead of using one. */
   makes?: boolean
   label?: Wording
-  /** Further fields, as the button that this replaces would send. */
+  /** The field that the replaced button would send. */
   action?: { name: string; value: string }
   isPrimary?: boolean
 }
 
-/** `options` are what the browser needs, those of `offerPasskey` or `beginPasskey`; null shows nothing. */
+/** `options` are those of `offerPasskey` or `beginPasskey`; null shows nothing. */
 export const passkeyPart = (
   options: object | null,
   { makes = false, label = texts.usePasskey, action, isPrimary = false }: PasskeyPart = {},

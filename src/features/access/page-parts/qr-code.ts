@@ -7,7 +7,7 @@ const QUIET_ZONE = 4
  * Dark on white whatever the page looks like, because readers expect it. Runs of dark modules are one rectangle each.
  */
 export function qrCode(text: string, label: Wording): Html {
-  // Loaded here, because it takes milliseconds of the start.
+  // Loaded on first use, because it would slow the start by milliseconds.
   const { encodeQR } = require('qr') as typeof import('qr')
   const rows = encodeQR(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
   const path = rows

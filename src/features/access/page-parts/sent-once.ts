@@ -1,7 +1,7 @@
 /**
- * A form that a browser sends twice is carried out once. A doubled click has the browser drop the response to the first
- * request and show the one to the second, which would say that the handle is taken, that the app's request has ended,
- * or nothing at all: both requests get the response to the first. It holds within one node.
+ * A form that a browser sends twice is carried out once. After a double click, a browser drops the response to the
+ * first request and shows the response to the second, which would say that the handle is taken, that the app's request
+ * has ended, or nothing at all. So both requests get the response to the first. This works within one node.
  */
 import { createHash } from 'node:crypto'
 import { WholeResponse } from '../../../http/encoding.ts'
@@ -10,8 +10,8 @@ import { PENDING_ID, type PageCall } from './form-parts.ts'
 import { passkeyAnswer } from './passkey-part.ts'
 
 /**
- * How long what was done is remembered. The second request may arrive after the first one is done, because the browser
- * has not heard of that yet.
+ * How long the response to a form is remembered after it was carried out. The second request may arrive after the first
+ * one is done, because the browser has not received the response yet.
  */
 const KEPT_MILLIS = 5000
 const MAX_KEPT = 1000
@@ -28,12 +28,12 @@ const sent = perContext(() => new Map<string, Promise<Shared | null>>())
 
 /**
  * Call `work` for a form, unless this browser has just sent the same one. Only a redirect is remembered for a moment,
- * because it says that something was done. Another page is shared while it is being made; a stream never is. Nor is
- * what a passkey or a code of a second factor has proved, which counts once.
+ * because it says that something was done. Any other page is shared only while it is being made, and a stream never.
+ * Forms with a passkey or a code of a second factor are not shared either, because these count only once.
  *
- * Only for forms that have a secret in them, or the cookie of who is signed in: what tells browsers apart has to be in
- * the request. With a secret in the form, cookies do not count: the browser may have those of the first response by the
- * time that it sends the second request.
+ * Only for forms that contain a secret, or that come with the sign-in cookie: the request must identify the browser.
+ * With a secret in the form, cookies are ignored, because the browser may already have new ones from the first response
+ * when it sends the second request.
  */
 export async function sentOnce(
   call: PageCall,
@@ -60,10 +60,10 @@ export async function sentOnce(
   return response
 }
 
-/** Fields with what only one person, or one browser, knows. */
+/** Fields whose value only one person, or one browser, knows. */
 const secretFields = ['password', 'form_token'] as const
 
-/** What two requests have in common that a browser sends for one form. */
+/** Identifies a form: two requests that a browser sends for one form have the same key. */
 function keyOf({ request, url, client }: PageCall, form: URLSearchParams): string {
   const { headers } = request
   const hasSecret = secretFields.some((name) => (form.get(name) ?? '') !== '')

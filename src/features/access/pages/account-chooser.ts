@@ -7,7 +7,7 @@ import type { Device, SignedIn } from './devices.ts'
 interface Choosing {
   /** The DID that is ticked, or `other`. */
   chosen: string
-  /** What the holder has to do before the sign-in counts; null if it counts. */
+  /** What the holder has to do before the sign-in suffices; null if it does. */
   missing(signedIn: SignedIn): Wording | null
   /** Accounts for which the person may act, as further choices below their own. */
   shared?(signedIn: SignedIn): readonly SharedChoice[]
@@ -19,7 +19,7 @@ interface SharedChoice {
   note: Wording
 }
 
-/** Accounts that are shown at once, the chosen one first. The others open. */
+/** Most accounts that are shown at first, the chosen one at the top. The others can be unfolded. */
 const MAX_SHOWN = 3
 
 /** Lists the accounts, and the choice to sign in with another one. */
@@ -49,7 +49,10 @@ export function accountChooser(device: Device, { chosen, missing, shared = () =>
 </fieldset>`
 }
 
-/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
+/**
+ * The choice of one account. If its sign-in does not suffice, an account without a password has to be chosen in its
+ * wallet.
+ */
 const accountChoice = (
   { account: { did, handle, hasPassword } }: SignedIn,
   chosen: string,
@@ -63,7 +66,7 @@ const accountChoice = (
   </span>
 </label>`
 
-/** Needs of the person who acts what a choice of their own account needs. */
+/** The choice of a shared account. It requires the same of the acting person as the choice of their own account. */
 const sharedChoice = (
   { value, name, note }: SharedChoice,
   { account: { hasPassword } }: SignedIn,

@@ -7,19 +7,19 @@ export interface SignIn extends KnownOrigin {
   did: Did
   /** When the password was last entered, or a wallet last approved. */
   signedInAt: Millis
-  /** The second factor that was given then. */
+  /** The second factor that was used then. */
   passedFactor: PassedFactor | null
-  /** To the hour; null if it is not known. */
+  /** When the sign-in was last used, to the hour; null if unknown. */
   usedAt: Millis | null
   /** Whether the browser was asked to keep the account signed in. */
   isRemembered: boolean
 }
 
-/** What a request shows of the browser that it is from. */
+/** How a request identifies its browser. */
 export interface DeviceKey {
   /** The hash of the token that only the browser has. */
   tokenHash: string
-  /** Its name and its system. */
+  /** The program's name, and its system. */
   program: string
 }
 
@@ -34,8 +34,9 @@ type Row<Of extends SignIn> = Omit<Of, 'isRemembered'> & { remembered: number | 
 const signInOf = <Of extends SignIn>({ remembered, ...row }: Row<Of>) => ({ ...row, isRemembered: remembered !== 0 })
 
 /**
- * Returns the sign-ins of a browser, newest first, also those that have ended before the browser expires; empty if the
- * browser is unknown or has expired, or if `program` is another one than that of the last sign-in.
+ * Returns the sign-ins of a browser, newest first, including sign-ins that have ended while the browser has not
+ * expired. Returns none if the browser is unknown or has expired, or if `program` is not the program of the last
+ * sign-in.
  */
 export async function signInsOf(reader: Reader, { tokenHash, program }: DeviceKey, now: Millis): Promise<SignIn[]> {
   const rows = await reader.all<Row<SignIn>>(sql`
@@ -46,8 +47,8 @@ export async function signInsOf(reader: Reader, { tokenHash, program }: DeviceKe
 }
 
 /**
- * Store a browser and the accounts signed in there, unless it is stored already. The program is null if it is not
- * known yet.
+ * Store a browser and the accounts signed in there, unless it is stored already. `program` is null if it is not known
+ * yet.
  */
 export async function insertDevice(
   tx: Tx,
@@ -67,10 +68,10 @@ export async function insertDevice(
         ${openedWith}, ${openedFrom})`)
 }
 
-/** Browsers in which an account is signed in, all of which its page reads. */
+/** Most browsers in which an account is signed in. The page of the account reads all of them. */
 const MAX_BROWSERS = 1000
 
-/** Make room for a browser of an account. If there are too many, those are signed out that were used longest ago. */
+/** Make room for a browser of an account. If there are too many, signs out those that were used longest ago. */
 export const makeRoomForSignIn = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`
     DELETE FROM oauth_device_account WHERE did = ${did} AND token_hash IN (
@@ -81,7 +82,7 @@ export const makeRoomForSignIn = (tx: Tx, did: Did): Promise<number> =>
 export const noteBrowserUse = (writer: Writer, tokenHash: string, did: Did, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE oauth_device_account SET used_at = ${now} WHERE token_hash = ${tokenHash} AND did = ${did}`)
 
-/** Give a browser another token, and note its program. Returns 0 if it has none with the hash `before`. */
+/** Give a browser another token, and note its program. Returns 0 if no browser has the token hash `before`. */
 export async function renameDevice(tx: Tx, before: string, { tokenHash, program }: DeviceKey): Promise<number> {
   await tx.run(sql`UPDATE oauth_device_account SET token_hash = ${tokenHash} WHERE token_hash = ${before}`)
   return tx.run(
@@ -113,8 +114,8 @@ export interface KnownBrowser extends SignIn {
 }
 
 /**
- * Returns the browsers in which the account has signed in, most recent sign-in first, also those where the sign-in has
- * ended before the browser expires.
+ * Returns the browsers in which the account has signed in, most recent sign-in first, including those where the sign-in
+ * has ended but the browser has not expired.
  */
 export async function browsersOf(reader: Reader, did: Did, now: Millis): Promise<KnownBrowser[]> {
   const rows = await reader.all<Row<KnownBrowser>>(sql`

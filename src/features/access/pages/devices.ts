@@ -1,8 +1,9 @@
 /**
- * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token; every sign-in
- * replaces it, so that a token which an attacker planted beforehand is useless. It is good in the program that signed
- * in, on its system, such as Firefox on Linux. The version does not count: an update must keep people signed in. In
- * another program the token opens nothing. The sign-ins stay as they are then: a phone may ask for pages of a desktop.
+ * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token. Every sign-in
+ * replaces it, so that a token which an attacker planted beforehand is useless. The token works only in the program and
+ * on the system where the person signed in, such as Firefox on Linux. The version does not matter, because an update
+ * must keep people signed in. In another program, the token opens nothing, but the sign-ins are kept: a phone may only
+ * have asked for the pages of a desktop.
  *
  * Only pages read the cookie: no endpoint of the API does.
  */
@@ -45,7 +46,7 @@ import { hidden, readForm, type PageCall } from '../page-parts/page-parts.ts'
 
 /**
  * How long an account stays signed in. The cookie of a browser that was not asked to keep it also ends when the browser
- * closes. A use counts to the hour, so the time without use is up to an hour shorter.
+ * closes. The last use is stored to the hour, so the allowed time without use may be up to an hour shorter.
  */
 const lives = {
   remembered: { unusedSecs: 7 * DAY_SECS, maxSecs: 30 * DAY_SECS },
@@ -59,7 +60,7 @@ const MAX_ACCOUNTS = 8
 
 const lifeOf = ({ isRemembered }: Pick<SignIn, 'isRemembered'>) => lives[isRemembered ? 'remembered' : 'passing']
 
-/** When a sign-in ends if it is not used again, and when at the latest. */
+/** When a sign-in ends if it is not used again, and when it ends in any case. */
 function endsOf(signIn: SignIn): { unused: Millis; last: Millis } {
   const { unusedSecs, maxSecs } = lifeOf(signIn)
   const last = signIn.signedInAt + maxSecs * 1000
@@ -67,7 +68,7 @@ function endsOf(signIn: SignIn): { unused: Millis; last: Millis } {
 }
 
 const isAlive = (signIn: SignIn, now: Millis): boolean => endsOf(signIn).unused > now
-/** Whether the browser knows the account: one that was to stay is asked to sign in again by its name. */
+/** Whether the browser still knows the account: one that was to stay signed in is offered by name to sign in again. */
 const isKnown = (signIn: SignIn, now: Millis): boolean =>
   isAlive(signIn, now) || (signIn.isRemembered && endsOf(signIn).last > now)
 
@@ -77,12 +78,12 @@ export interface SignedIn {
   signedInAt: Millis
   /** Whether the sign-in is too old to let an app or an agent in. */
   isStale: boolean
-  /** Whether the sign-in is so new that it shows who sends a form. */
+  /** Whether the sign-in is recent enough to prove who sends a form. */
   isProven: boolean
   isRemembered: boolean
-  /** The second factor that was given at the sign-in; null if none was, also if the browser is trusted. */
+  /** The second factor that was used at the sign-in; null if none was, or if the browser is trusted. */
   passedFactor: PassedFactor | null
-  /** Keep the sign-in alive. Writes once an hour at most, after the response. */
+  /** Note a use, which keeps the sign-in alive. Writes once an hour at most, after the response. */
   noteUse(): void
   /** Throws `AuthenticationRequired` once the account has been signed out in this browser. */
   revalidate(reader: Reader): Promise<void>
@@ -91,7 +92,7 @@ export interface SignedIn {
 export interface Device extends DeviceKey {
   /** Newest sign-in first. */
   accounts: readonly SignedIn[]
-  /** Accounts that were to stay signed in, and are not any more. They can be chosen, and sign in again. */
+  /** Accounts that were to stay signed in, but are not any more. They can be chosen, and then sign in again. */
   former: readonly SignedIn[]
   /** Token that every form which acts for a signed-in account must contain. */
   formToken: string
@@ -102,20 +103,20 @@ const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://'
 const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
 const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
 
-/** Returns the token of the browser, which this response may have set; null if it has none. */
+/** Returns the token of the browser, which this response may be setting; null if there is none. */
 const tokenOf = ({ ctx, request, replyHeaders }: Exchange): string | null =>
   cookieIn(replyHeaders.getSetCookie().toReversed(), cookieName(ctx)) ?? cookieOf(request, cookieName(ctx))
 
-/** The program that a request is from, and its system; empty if it is none that is known. */
+/** The program that sent a request, and its system; empty if unknown. */
 const programIn = ({ request }: Exchange): string => programOf(request.headers.get('user-agent') ?? '') ?? ''
 
 const formerTokenOf = ({ request }: Exchange): string | null =>
   formerDeviceToken(cookieOf(request, 'dev-id') ?? '', cookieOf(request, 'ses-id') ?? '')
 
 /**
- * Returns the token of the browser. If it signed in at the reference, before its accounts moved here, it has two
- * cookies of 16 bytes instead. Other hosts of the domain can set those, so they count once: the response replaces them
- * by our own cookie.
+ * Returns the token of the browser. A browser that signed in to the reference implementation, before its accounts moved
+ * here, has two cookies of 16 bytes instead. Other hosts of the domain can set such cookies, so they work only once:
+ * the response replaces them by our own cookie.
  */
 async function settledTokenOf(exchange: Exchange): Promise<string | null> {
   const known = tokenOf(exchange)
@@ -131,7 +132,7 @@ async function settledTokenOf(exchange: Exchange): Promise<string | null> {
   return token
 }
 
-/** Returns the token that stands for the cookies of the reference; null if they are malformed. */
+/** Returns our token for the cookies of the reference implementation; null if they are malformed. */
 function formerDeviceToken(deviceId: string, sessionId: string): string | null {
   const [, device] = /^dev-([\da-f]{32})$/.exec(deviceId) ?? []
   const [, session] = /^ses-([\da-f]{32})$/.exec(sessionId) ?? []
@@ -139,13 +140,16 @@ function formerDeviceToken(deviceId: string, sessionId: string): string | null {
   return formatOpaqueToken(Buffer.from(device + session, 'hex'))
 }
 
-/** A browser in which accounts are signed in that came from another server. */
+/** A browser that came from another server, with its signed-in accounts. */
 interface FormerBrowser {
   tokenHash: string
   signIns: readonly SignIn[]
 }
 
-/** Returns a browser of the reference, with the accounts that would still be signed in here; null if there is none. */
+/**
+ * Returns a browser of the reference implementation, with the accounts whose sign-ins are still valid here; null if
+ * there are none.
+ */
 export function formerBrowser(
   {
     id,
@@ -166,12 +170,12 @@ export function formerBrowser(
 
 type FormerSignIn = Pick<SignIn, 'did' | 'signedInAt'>
 
-/** Keep a browser of another server. Does nothing if it is here already. */
+/** Store a browser of another server. Does nothing if it is already stored. */
 export const keepBrowser = (tx: Tx, { tokenHash, signIns }: FormerBrowser): Promise<void> =>
-  // The program is seen when the browser comes here.
+  // The program is noted when the browser first comes here.
   insertDevice(tx, { tokenHash, program: null }, signIns, lastEndOf(signIns))
 
-/** When the last of some sign-ins ends at the latest. */
+/** When the last of these sign-ins ends in any case. */
 const lastEndOf = (signIns: readonly SignIn[]): Millis => Math.max(...signIns.map((one) => endsOf(one).last))
 
 async function liveSignInsOf(reader: Reader, key: DeviceKey, now: Millis): Promise<SignIn[]> {
@@ -244,9 +248,9 @@ const formTokenOf = (token: string): string =>
   createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
 
 interface Remembered {
-  /** Whether the browser stays signed in when it is closed. */
+  /** Whether the account stays signed in when the browser is closed. */
   remember: boolean
-  /** The second factor that was given. */
+  /** The second factor that was used. */
   passedFactor?: PassedFactor | null
 }
 
@@ -265,8 +269,8 @@ export async function signIn(
 }
 
 /**
- * Returns a sign-in in two steps, for callers with a transaction: `keep` stores it there, and `tell` sets the cookie
- * after the commit.
+ * Returns a sign-in in two steps, for callers with a transaction of their own: `keep` stores it in the transaction, and
+ * `tell` sets the cookie after the commit.
  */
 export function entryOf(
   exchange: Exchange,
@@ -318,8 +322,8 @@ function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | 
 const refusedForm = () => new Refusal(403, 'Forbidden', inEnglish(layoutTexts.formNotOurs))
 
 /**
- * Returns the hidden field that proves that a form is from our page, or null if the browser needs none. A browser that
- * does not support Fetch Metadata, and hides the origin as it does for pages without a referrer, must send the page's
+ * Returns the hidden field that proves that a form is from our page, or null if the browser needs none. A browser
+ * without Fetch Metadata that hides the origin, as browsers do for pages without a referrer, must send the page's
  * token. The token is derived from a cookie, which another site can neither read nor set.
  */
 export function formProof(call: PageCall, device: Device | null = null): Html[] | null {
@@ -327,7 +331,7 @@ export function formProof(call: PageCall, device: Device | null = null): Html[] 
   return call.request.headers.has('sec-fetch-site') ? null : hidden({ form_token: formTokenOf(formCookieOf(call)) })
 }
 
-/** Returns the token in the cookie of forms. The response sets one, once, if the browser has none. */
+/** Returns the token in the form cookie. If the browser has none, the response sets one, once. */
 function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
   const kept =
     cookieIn(replyHeaders.getSetCookie(), formCookieName(ctx)) ?? cookieOf(request, formCookieName(ctx)) ?? ''
@@ -343,7 +347,9 @@ function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
  */
 export const browserHashOf = (call: PageCall): string => opaqueTokenHash(formCookieOf(call))!
 
-/** Each account trusts a browser by a cookie of its own: people who share one may have read those of the others. */
+/**
+ * Each account trusts a browser by a cookie of its own: people who share a browser may have read each other's cookies.
+ */
 const trustCookieName = (ctx: Context, did: Did) =>
   `${cookieName(ctx)}-trust-${createHash('sha256').update(did).digest('hex').slice(0, 16)}`
 
@@ -352,8 +358,8 @@ export const trustHashOf = ({ ctx, request }: PageCall, did: Did): string | null
   opaqueTokenHash(cookieOf(request, trustCookieName(ctx, did)) ?? '')
 
 /**
- * Returns a new secret by which an account is to trust this browser, so that one that was planted or copied
- * beforehand is useless. `tell` sets the cookie, after the commit.
+ * Returns a new secret by which an account will trust this browser. A secret that was planted or copied before is then
+ * useless. `tell` sets the cookie, after the commit.
  */
 export function newTrust(call: PageCall, did: Did): NewTrust & { tell(): void } {
   const { ctx, replyHeaders } = call
@@ -367,8 +373,8 @@ export function newTrust(call: PageCall, did: Did): NewTrust & { tell(): void } 
 
 /**
  * Returns a form that was sent from a page of this origin. Throws `Forbidden` otherwise. A request without any origin
- * header is not from a browser, and is accepted. `needsNoCookie`: so is a browser that hides the origin, although only
- * a cookie could prove that the form is ours.
+ * header is not from a browser, and is accepted. `needsNoCookie`: also accept a browser that hides the origin, although
+ * only a cookie could prove that the form is ours.
  */
 export async function readOwnForm(call: PageCall, { needsNoCookie = false } = {}): Promise<URLSearchParams> {
   const isHidden = requireOwnOrigin(call)
@@ -377,7 +383,7 @@ export async function readOwnForm(call: PageCall, { needsNoCookie = false } = {}
   return form
 }
 
-/** As `readOwnForm`, for a form with a file: calls `work` with it before the file is read. */
+/** Like `readOwnForm`, for a form with a file: calls `work` before the file is read. */
 export async function withOwnUpload(
   call: PageCall,
   work: (form: UploadedForm) => Promise<Response>,

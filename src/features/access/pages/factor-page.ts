@@ -16,24 +16,24 @@ import {
 } from '../page-parts/page-parts.ts'
 import { factorTexts as texts } from './factor-texts.ts'
 
-/** Fields of the page beside `PENDING_ID`: the code, the button that has another code mailed, and a box. */
+/** Fields of the page in addition to `PENDING_ID`: the code, the button that requests another code, and a box. */
 export const FACTOR_CODE = 'factor_code'
 export const ANOTHER_CODE = 'factor_again'
 export const TRUST = 'factor_trust'
 const ownFields: readonly string[] = ['password', PENDING_ID, FACTOR_CODE, ANOTHER_CODE, TRUST, PASSKEY]
 
 export interface FactorView {
-  /** The form of the first page, whose fields go along without the password. */
+  /** The form of the first page. Its fields go along, except for the password. */
   form: URLSearchParams
   pendingId: string
   asked: NonNullable<AskedFactors>
   /** What the browser needs to use a passkey; null if none can be used. */
   passkey: object | null
   fault: Fault | null
-  /** Not shown beside a fault. */
+  /** A notice; not shown if there is a fault. */
   notice?: Wording | null
   leavesOrigin?: boolean
-  /** Whether this is a re-authentication, for which no browser is trusted. */
+  /** Whether this is a re-authentication, which is required even in a trusted browser. */
   isProof?: boolean
 }
 
@@ -68,10 +68,10 @@ export function factorPage(
 const leadOf = ({ mailed, totp, passkeys }: AskedFactors): Wording =>
   mailed ? texts.mailed : totp && passkeys ? texts.appOrPasskey : passkeys ? texts.passkey : texts.app
 
-/** Returns the form without what proves who sends it. */
+/** Returns the form without the fields that prove who sends it. */
 export const withoutProof = (form: URLSearchParams): URLSearchParams =>
   new URLSearchParams([...form].filter(([name]) => !ownFields.includes(name)))
 
-/** The fields of a form, for a page between the form and what it does. */
+/** The fields of a form, as hidden fields of a page that comes before the form takes effect. */
 export const carriedFields = (form: URLSearchParams): Html[] =>
   [...withoutProof(form)].flatMap(([name, value]) => hidden({ [name]: value }))

@@ -17,15 +17,15 @@ import { seeOther, sentOnce, type PageCall } from '../page-parts/page-parts.ts'
 export interface Holder {
   account: Account
   device: Device
-  /** The second factor that was given at this sign-in, for what asks more than a password. */
+  /** The second factor that was used at this sign-in, for actions that require more than a password. */
   passedFactor: SignedIn['passedFactor']
   isProven: boolean
   isRemembered: boolean
 }
 
 /**
- * Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in. From
- * then on, `call.revalidate` throws once the account was signed out in this browser.
+ * Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in. After
+ * that, `call.revalidate` throws if the account has been signed out in this browser.
  */
 export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
   const device = await deviceOf(call)
@@ -38,7 +38,7 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   return { account, device, passedFactor, isProven, isRemembered }
 }
 
-/** Where a browser is sent that `holderOf` refuses. An account that was to stay signed in there is named. */
+/** Where to send a browser that `holderOf` refuses. The URL names an account that was to stay signed in there. */
 export async function signInUrl(call: PageCall, wanted: string | null): Promise<string> {
   const former = (await deviceOf(call))?.former.find(({ account }) => wanted === null || account.did === wanted)
   return former ? signInAgainUrl(former.account) : '/account/sign-in'
@@ -48,8 +48,8 @@ export const signInAgainUrl = ({ handle, did }: Account): string =>
   `/account/sign-in?${new URLSearchParams({ identifier: handle ?? did })}`
 
 /**
- * Declare a form for account holders, which names its account and carries the token of the page. `isOnce`: sent twice,
- * it is carried out once.
+ * Declare a form for account holders, which names its account and carries the token of the page. `isOnce`: if the
+ * browser sends the form twice, it is carried out once.
  */
 export const holderForm = (
   path: string,
@@ -72,8 +72,8 @@ export const holderForm = (
 }
 
 /**
- * Declare a form as `holderForm` does, with a file that `work` reads as it arrives; null if none was chosen. Nothing is
- * read of a form that comes without a sign-in.
+ * Declare a form as `holderForm` does, with a file that `work` reads as it arrives; null if none was chosen. A form
+ * without a sign-in is not read at all.
  */
 export const holderUpload = (
   path: string,

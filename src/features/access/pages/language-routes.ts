@@ -17,11 +17,12 @@ export const languageRoutes = [
   route('POST', '/language', {
     async handler(call) {
       const { config } = call.ctx
-      // Another site can at most have the pages shown in another language.
+      // At worst, another site can have the pages shown in another language.
       const form = await readOwnForm(call, { needsNoCookie: true })
       const language = languages.find((one) => one === form.get('language'))
       if (language === undefined) throw pageRefusal('There are no pages in this language.')
-      // A form of another site comes without the cookie of who is signed in, so that it cannot choose for their mails.
+      // A form of another site comes without the sign-in cookie, so that it cannot choose the language of someone's
+      // mails.
       const device = await deviceOf(call)
       if (device !== null)
         await call.ctx.db.transaction(async (tx) => {

@@ -3,7 +3,7 @@ import { offerPasskey, type PasskeyUse } from '../factors/factors.ts'
 import type { PageCall } from '../page-parts/page-parts.ts'
 import { browserHashOf } from './devices.ts'
 
-/** What a passkey is asked for that opens an account in this browser, without its password. */
+/** The use of a passkey that opens an account in this browser without its password. */
 export const entryUse = (call: PageCall): PasskeyUse => ({ purpose: 'enter', did: null, binding: browserHashOf(call) })
 
 /** Returns what a browser needs to sign in with a passkey; null if no account here has one. */

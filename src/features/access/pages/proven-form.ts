@@ -1,7 +1,7 @@
 /**
- * Forms that open another way into an account, or hide it. If the sign-in is older than an hour, they ask once more who
- * sends them, on a page of its own that carries the fields on. The answer is a sign-in: the browser gets another
- * cookie, so that a copy of the previous one becomes useless.
+ * Forms that open another way into an account, or hide it. If the sign-in is older than an hour, the person has to
+ * prove who they are again, on a page of its own that carries the fields along. That counts as a sign-in: the browser
+ * gets another cookie, so that a copy of the previous one becomes useless.
  */
 import type { Endpoint } from '../../../http/endpoint.ts'
 import { html } from '../../../http/html.ts'

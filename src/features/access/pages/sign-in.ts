@@ -1,6 +1,6 @@
 /**
- * Signs people in on pages: OAuth consent, the account page and the page for programs share this one way. An account
- * with a second factor is asked for it on a page of its own, which carries the fields of the form on.
+ * Signs people in on pages: the OAuth consent page, the account page and the page for programs share this code. If the
+ * account has a second factor, a page of its own asks for it, and carries the fields of the form along.
  */
 import { Refusal } from '../../../http/errors.ts'
 import { inEnglish } from '../../../http/html.ts'
@@ -38,7 +38,7 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 
-/** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
+/** Status of a form that is shown again with a fault. It is 200, because the request itself was valid. */
 const FORM_STATUS = 200
 
 const signInFaults = {
@@ -53,29 +53,30 @@ const wrongPassword = () => new Refusal(401, 'AuthenticationRequired', inEnglish
 const signInOver = () => new Refusal(401, 'AuthenticationRequired', inEnglish(signInFaults.over.message))
 
 interface SignInForm {
-  /** Handle, email address or DID; not looked at in the second step. */
+  /** Handle, email address or DID. Ignored in the second step. */
   identifier: string
   /** Whether the form may end in a redirect to another origin. */
   leavesOrigin?: boolean
-  /** Whether a passkey may stand for the password, and for which account alone; null for any. */
+  /** Set if a passkey may replace the password; `did` is the only account that it may open, null for any. */
   passkey?: { did: Did | null }
-  /** Whether this proves who asks, a holder who is signed in, and opens nothing. */
+  /** Whether this only proves the identity of a holder who is already signed in, and opens nothing. */
   isProof?: boolean
   /** Shows the form again. */
   again(fault: Fault): Promise<Response>
-  /** Acts on the sign-in. Calls `enter` in the transaction that does. */
+  /** Acts for the account that has signed in. Calls `enter` in its transaction. */
   act(account: Account, enter: EnterPage, passedFactor: PassedFactor | null): Promise<Response>
 }
 
 /**
- * Throws a `Refusal` if the password was replaced meanwhile. Announces the sign-in, once if it is called several times.
+ * Throws a `Refusal` if the password was replaced meanwhile. Announces the sign-in, but only once if it is called
+ * several times.
  */
 export type EnterPage = (tx: Tx) => Promise<void>
 
 /**
- * Call `act` for the account that the identifier and its own password open, whatever its status, once its second
- * factor has been given. Any wrong combination returns the same message after the same work, and only the right
- * password tells whether there is a factor.
+ * Call `act` for the account of the identifier, whatever its status, if the form has its own password and its second
+ * factor. Any wrong combination returns the same message after the same work, and only the right password tells whether
+ * there is a factor.
  */
 export async function withPassword(call: PageCall, form: URLSearchParams, wanted: SignInForm): Promise<Response> {
   const { ctx } = call
@@ -148,7 +149,7 @@ interface ProvenPassword {
   revalidate: Revalidate
 }
 
-/** Keeps what is known, and shows the page of the factor. */
+/** Stores the sign-in so far, and shows the page that asks for the factor. */
 async function askForFactor(
   call: PageCall,
   form: URLSearchParams,
@@ -162,7 +163,7 @@ async function askForFactor(
   return factorPage(call, { form, pendingId, asked, passkey, fault: atCode(fault), leavesOrigin, isProof })
 }
 
-/** What a passkey is asked for beside the password. */
+/** The use of a passkey as the factor in addition to the password. */
 const proofUse = ({ did }: Account, pendingId: string): PasskeyUse => ({ purpose: 'prove', did, binding: pendingId })
 
 /** The second step: the form has the id of the sign-in instead of the password. */
