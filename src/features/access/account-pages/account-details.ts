@@ -52,7 +52,10 @@ function inUse({ used, quota }: AccountView['storage']): Phrase {
 
 const megabytes = (bytes: number): number => Math.round(bytes / 1e5) / 10
 
-/** Open if the form was just sent. The id is inside, so that a browser unfolds it when the URL names it. */
+/**
+ * A form, folded away unless it was just sent. The id is inside the folded part, so that a browser unfolds it when the
+ * URL names it.
+ */
 const folded = (view: AccountView, section: Section, summary: Wording, form: Html): Html => html`
 <details${view.outcome?.section === section && html` open`}>
   <summary>${summary}</summary>
@@ -103,7 +106,9 @@ ${field({ id: 'further-handle', name: 'handle', label: texts.furtherHandle, valu
 )}`
 }
 
-/** The form includes the address that the page shows, so the code cannot confirm another one that was set meanwhile. */
+/**
+ * The form includes the address that the page shows, so the code cannot confirm another address that was set meanwhile.
+ */
 function confirmForms(view: AccountView, email: string): Html {
   const { typed, fault } = sent(view, 'confirm-email')
   const ask = html`
@@ -191,7 +196,10 @@ ${accountForm(
 ${rows.length > 0 && html`<ul class="list">${rows}</ul>`}`
 }
 
-/** An account without a password gets one like a forgotten one, so that the address is known to work. */
+/**
+ * An account without a password sets its first one with a mailed code, like a forgotten one, so that the address is
+ * known to work.
+ */
 const firstPassword = (email: string | null): Html => html`
 <p>${texts.noPassword}</p>
 <p class="quiet">${texts.noPasswordMeans}</p>

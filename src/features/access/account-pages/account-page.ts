@@ -114,7 +114,7 @@ function deactivatedNote(view: AccountView): Html {
 </div>`
 }
 
-// An empty list gets no card of its own: the card of the sessions mentions it.
+// An empty list of apps gets no card of its own: the card of the sessions mentions it.
 const hasApps = (view: AccountView): boolean => view.apps.length > 0 || view.outcome?.section === 'apps'
 const hasAppPasswords = (view: AccountView): boolean => view.appPasswords.length > 0 || view.secret !== null
 
@@ -227,7 +227,7 @@ function sessions(view: AccountView): Html {
     view.walletSessions.map((session) => () => walletSessionRow(view, session)),
     view.sessions.map((session) => () => sessionRow(view, session)),
   ]
-  // A program that keeps signing in may have hundreds of sessions, which leave the others their places.
+  // A program that keeps signing in may have hundreds of sessions, which must not take the places of the other kinds.
   const newest = kinds.flatMap((kind) => kind.slice(0, BEGINNING))
   const { shown, more } = partOf(view, 'sessions', kinds.flat(), newest)
   return html`

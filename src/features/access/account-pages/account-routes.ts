@@ -126,7 +126,7 @@ function aloneIn(parameters: URLSearchParams): AccountView['alone'] {
   return list === undefined ? null : { list, from: /^\d{1,6}$/.test(from) ? Number(from) : 0 }
 }
 
-/** The handles that the account has beside its first, and the invites that it can give away. */
+/** The account's handles except the first, and the invites that it can give away. */
 async function handlesAndInvitesOf(
   ctx: Context,
   account: Account,
@@ -148,7 +148,7 @@ async function storageOf(ctx: Context, did: Did): Promise<AccountView['storage']
   return { quota, used: { records, blobBytes: bytes } }
 }
 
-/** A section that shows by itself what was done has no notice. */
+/** What a form has done, by the `done` parameter. The notice is null if the section itself shows the result. */
 const notices = new Map<string, { section: Section; notice: Phrase | null }>([
   ['app', { section: 'apps', notice: accountTexts.doneApp }],
   ['agent', { section: 'agents', notice: accountTexts.doneAgent }],
@@ -217,7 +217,7 @@ const act = (
   }),
 ]
 
-/** A change of the further handles. */
+/** Declare a form that changes the further handles. */
 const actOnHandles = (
   path: string,
   done: string,
@@ -236,7 +236,7 @@ const actOnHandles = (
     { declare: provenForm },
   )
 
-/** Returns null if `work` succeeds, else the page with the fault and the input at the form. */
+/** Returns null if `work` succeeds, else the page with the fault and the input in the form. */
 async function showFault(
   call: PageCall,
   holder: Holder,
@@ -432,7 +432,7 @@ async function addAppPassword(call: PageCall, holder: Holder, form: URLSearchPar
   return refused ?? renderAccountPage(call, holder, { secret })
 }
 
-/** The app password is one of the standard unless the form limits it. */
+/** Makes an app password of the standard lexicon, unless the form limits it. */
 function makeAppPassword(call: PageCall, did: Did, form: URLSearchParams): Promise<AppPassword & { password: string }> {
   const name = (form.get('name') ?? '').trim()
   const isStandard = ['preset', 'scope', 'ends'].every((field) => (form.get(field) ?? '').trim() === '')
@@ -476,7 +476,7 @@ function wantedHandle({ config }: Context, form: URLSearchParams): string {
 
 async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
   const { account, isProven } = holder
-  // Who reads the mail can set a password. An account that has one is asked for it by the form.
+  // Anyone who reads the mail can set a password. If the account has a password, the form asks for it.
   if (!account.hasPassword && !isProven) return seeOther(signInAgainUrl(account))
   let notice: Phrase | null = null
   const fault = await faultOf(async () => {
@@ -491,8 +491,8 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
 
 /**
  * Change the email address. If the current one is confirmed, this requires a code that was mailed to it. Returns null
- * once the address is changed, else the notice of what to do first. Throws `AuthenticationRequired` if the password is
- * wrong, and `RateLimitExceeded` after too many attempts.
+ * once the address is changed, else the notice that says what to do first. Throws `AuthenticationRequired` if the
+ * password is wrong, and `RateLimitExceeded` after too many attempts.
  */
 async function moveAddress(
   call: PageCall,

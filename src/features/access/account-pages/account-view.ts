@@ -36,7 +36,7 @@ export type Section =
   | 'deactivate'
   | 'delete'
 
-/** Lists that may be long. Each is the section of its name. */
+/** Lists that may be long. Each is in the section of the same name. */
 export const lists = ['apps', 'agents', 'pushes', 'app-passwords', 'sessions', 'invites'] as const
 export type List = (typeof lists)[number]
 
@@ -44,7 +44,7 @@ export type List = (typeof lists)[number]
 export interface WalletMatters {
   /** Requests that name the account and wait for its wallet. Strangers can make them. */
   consents: readonly Consent[]
-  /** The transfer to another device that is running; null if there is none. */
+  /** The running transfer to another device; null if there is none. */
   transfer: Transfer | null
   devices: readonly WalletDevice[]
 }
@@ -58,30 +58,30 @@ export interface AccountView {
   sessions: readonly ListedSession[]
   browsers: readonly ListedBrowser[]
   walletSessions: readonly ListedWalletSession[]
-  /** A list that is shown alone, from this row; null for the whole page, with the beginnings of all lists. */
+  /** The list that is shown alone, from row `from`; null for the whole page, with the first rows of all lists. */
   alone: { list: List; from: number } | null
   wallet: WalletMatters
   factors: ListedFactors
-  /** The newest. */
+  /** The newest events. */
   events: readonly StoredEvent[]
   storage: { used: Quota; quota: Quota }
   /** Codes that can still be given away. */
   invites: readonly InviteCode[]
   /** Who acts for the account, and for whom it acts. */
   sharing: { delegates: readonly ListedDelegation[]; shared: readonly ListedDelegation[] }
-  /** Handles beside the first. */
+  /** The account's handles except the first. */
   furtherHandles: readonly Handle[]
-  /** Devices that are told by pushes. */
+  /** Devices that get pushes. */
   pushDevices: readonly PushRegistration[]
-  /** Null if this server makes none regularly. */
+  /** Null if this server makes no archives regularly. */
   keptArchives: KeptArchives | null
-  /** Result of the form that was sent; null if none was. */
+  /** The result of the form that was just sent; null if none was. */
   outcome: Outcome | null
   /** Whether the account is on its way here from another server. */
   isMoving: boolean
   /** An app password that was just created; shown only once. */
   secret: { name: string; password: string } | null
-  /** Whether a code to change the email address was mailed. */
+  /** Whether a code for a change of the email address was mailed. */
   awaitsEmailCode: boolean
 }
 
@@ -93,7 +93,7 @@ export interface Outcome {
   typed: URLSearchParams | null
 }
 
-/** Rows of a list on the whole page, and on a page of its own: neither takes more than 60 kB. */
+/** Most rows of a list, on the whole page and on a page of its own. No list then takes more than 60 kB. */
 export const BEGINNING = 4
 const ROWS_ALONE = 25
 
@@ -127,7 +127,7 @@ export const accountForm = (
   ${content}
 </form>`
 
-/** As `accountForm`, with a file. */
+/** Like `accountForm`, with a file. */
 export const uploadForm = (
   { account, device }: Pick<AccountView, 'account' | 'device'>,
   action: string,

@@ -1,6 +1,6 @@
 /**
- * What account holders see of programs that act for them: the part of the account page, and the page of what one of
- * them did.
+ * What account holders see of programs that act for them: a part of the account page, and the page of what one program
+ * did.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { programPhrase } from '../../../http/program-words.ts'
@@ -193,7 +193,7 @@ function eventWords({ type, detail }: AgentEvent): Wording {
 const changes = ['creates', 'updates', 'deletes'] as const
 type Changes = Record<(typeof changes)[number] | 'kinds', Value>
 
-/** By which kinds of changes a write had, in this order. */
+/** The words for a write, by the kinds of changes that it made, in this order. */
 const changeTexts: Readonly<Record<string, (values: Changes) => Phrase>> = {
   creates: texts.actCreates,
   updates: texts.actUpdates,

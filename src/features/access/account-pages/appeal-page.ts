@@ -17,7 +17,7 @@ const dayOf = (time: string): Html => html`<time datetime="${time}">${dayPhrase(
 
 const row = (name: Wording, value: Html | Wording | number): Html => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
-/** Text by a person, with its line breaks. */
+/** Text that a person wrote, with its line breaks. */
 const lines = (text: string): Html => html`${text.split('\n').map((line) => html`${line}<br>`)}`
 
 function facts({ act, reason, appeal: given, ...decision }: Decision): Html {
@@ -72,7 +72,7 @@ async function send(call: PageCall, form: URLSearchParams): Promise<Response> {
     await appeal(call, form.get('code') ?? '', form.get('text') ?? '')
   })
   const shown = fault?.status === 400 ? faultAt('text', texts.emptyAnswer) : fault
-  // Show the appeal as the case has it, not as the form did.
+  // Show the stored appeal instead of the text of the form.
   if (fault === null) form.delete('text')
   return show(call, form, fault?.status === 409 ? faultAt(null, texts.closed, 409) : shown)
 }

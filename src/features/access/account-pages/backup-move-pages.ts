@@ -1,6 +1,6 @@
 /**
- * Moving an account here whose old server is gone, with a key that may change its identity. The backup is uploaded on
- * the page of the move (`move-page.ts`), once the account is here.
+ * The pages for moving an account here whose old server no longer exists, with a key that may change its identity. The
+ * backup is uploaded on the page of the move (`move-page.ts`), once the account is here.
  */
 import type { Endpoint } from '../../../http/endpoint.ts'
 import { html } from '../../../http/html.ts'
@@ -39,7 +39,7 @@ type Change = Pick<MoveView, 'operation' | 'agreement' | 'did'> & { keys: NonNul
 
 const hostOfServer = ({ ctx }: PageCall): string => new URL(ctx.config.publicUrl).host
 
-/** What the first page asks for, and the keys that were ticked on the second. */
+/** The fields of the first page, and the keys that were ticked on the second. */
 const wishIn = (form: URLSearchParams): OfferRequest => ({
   identifier: (form.get('identifier') ?? '').trim(),
   handle: (form.get('handle') ?? '').trim().replace(/^@/, ''),
@@ -119,7 +119,7 @@ async function offer(call: PageCall, form: URLSearchParams): Promise<Response> {
 }
 
 async function begin(call: PageCall, form: URLSearchParams): Promise<Response> {
-  // The change is not shown again: that asks the directory, and reserves a key.
+  // Do not show the change again, because that would ask the directory and reserve a key.
   const limited = await faultOf(() => charge(call, 'createAccount'))
   if (limited) return identityPage(call, form, limited)
   const wish = wishIn(form)

@@ -59,7 +59,7 @@ const actRow = (event: NamedEvent): Html => html`
 const member = ({ detail }: DelegationEvent, name: string): string =>
   plainName(String(detail?.[name] ?? ''), MAX_DETAIL_CHARS)
 
-/** By type of the event. */
+/** The words for an event, by its type. */
 const words: Readonly<Record<DelegationEvent['type'], (event: DelegationEvent) => Value>> = {
   invited: () => texts.actInvited,
   accepted: () => texts.actAccepted,
@@ -71,7 +71,7 @@ const words: Readonly<Record<DelegationEvent['type'], (event: DelegationEvent) =
   ended: () => texts.actEnded,
 }
 
-/** An event of a newer version is shown by its name. */
+/** An event that only a newer version knows is shown by its name. */
 const actWords = (event: DelegationEvent): Value =>
   Object.hasOwn(words, event.type) ? words[event.type](event) : event.type
 

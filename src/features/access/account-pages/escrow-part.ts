@@ -1,5 +1,6 @@
 /**
- * The part of the identity page about the recovery share that this server holds: how it stands, and what can be done.
+ * The part of the identity page about the recovery share that this server holds: its state, and what the holder can do
+ * with it.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
@@ -20,7 +21,7 @@ import { holderForm, provenForm, type Holder } from '../pages/pages.ts'
 
 const PATH = 'identity/escrow'
 
-/** Returns null where this server holds no shares at all. */
+/** Returns null if this server holds no shares at all. */
 export const escrowOf = async (ctx: Context, did: Did): Promise<EscrowState | null> =>
   ctx.capabilities.has('escrow') ? escrowState(ctx, ctx.db, did) : null
 
@@ -63,7 +64,7 @@ const button = (holder: Holder, action: string, label: Phrase, effect: Phrase, l
 const back = (did: string): Response => seeOther(`/account/identity?${new URLSearchParams({ account: did })}#escrow`)
 
 export const escrowForms: Endpoint[] = [
-  // A form's address that a browser opens directly leads to the page.
+  // If a browser opens the address of a form directly, redirect it to the page.
   route('GET', `/account/${PATH}/:action`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
   holderForm(`/account/${PATH}/start`, async (call, holder) => {
     const { did, handle } = holder.account
@@ -72,7 +73,8 @@ export const escrowForms: Endpoint[] = [
       `/account/recovery/share?${new URLSearchParams({ identifier: handle ?? did, ...(isSent && { sent: 'yes' }) })}`,
     )
   }),
-  // Without the share, or if every release is cancelled, who has lost a wallet has lost the identity.
+  // Ask for proof: if the share is deleted, or every release cancelled, a holder who has lost the wallet has lost the
+  // identity.
   provenForm(`/account/${PATH}/cancel`, async (call, holder) => {
     await cancelRelease(call, holder.account.did)
     return back(holder.account.did)

@@ -24,7 +24,7 @@ const PATH = '/account/activity'
 export const eventsUrl = (did: Did, more: Record<string, string> = {}): string =>
   `${PATH}?${new URLSearchParams({ account: did, ...more })}`
 
-/** By the means of the sign-in. */
+/** The words for a sign-in, by its means. */
 const signInWords: Readonly<Record<Means, Phrase>> = {
   password: texts.byPassword,
   'password on a page': texts.onPage,
@@ -35,7 +35,7 @@ const signInWords: Readonly<Record<Means, Phrase>> = {
 
 const eventWords: Readonly<Record<Exclude<ListedEvent, 'signedIn'>, Phrase>> = texts
 
-/** An event of a newer version is shown by its name. */
+/** An event that only a newer version knows is shown by its name. */
 function wordsOf({ event, means }: StoredEvent): Phrase | string {
   if (means !== null) return Object.hasOwn(signInWords, means) ? signInWords[means as Means] : means
   return Object.hasOwn(eventWords, event) ? eventWords[event as keyof typeof eventWords] : event

@@ -1,6 +1,6 @@
 /**
- * The page on which people manage their second factors. A change takes what a sign-in takes: the password, and a factor
- * if there is one, so that a stolen session changes none.
+ * The page on which people manage their second factors. A change requires what a sign-in requires: the password, and a
+ * factor if there is one, so that a stolen session cannot change factors.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { programPhrase } from '../../../http/program-words.ts'
@@ -193,7 +193,7 @@ interface Work {
   /** Says what is going to happen, above the field for the password. */
   question: Wording
   submit: Wording
-  /** `id` is the one in the form, if any. Returns a page, or the notice of success. */
+  /** Makes the change. `id` is the id in the form, if any. Returns a page, or the name of the notice of success. */
   perform(call: PageCall, holder: Holder, revalidate: EnterPage, id: string): Promise<Response | string>
 }
 
@@ -295,7 +295,7 @@ async function distrust({ ctx }: PageCall, { account }: Holder, form: URLSearchP
   return seeOther(urlOf(account, { done: 'distrusted' }))
 }
 
-/** Asks for the password once more. */
+/** The page that asks for the password once more. */
 function provePage(
   call: PageCall,
   { account, device }: Holder,
@@ -356,13 +356,13 @@ async function rename(call: PageCall, holder: Holder, form: URLSearchParams): Pr
 }
 
 interface Setup {
-  /** Null if the page is shown again, after the app has been told. */
+  /** Null if the page is shown again, because the app already has the secret. */
   uri: string | null
   secret: string | null
   fault: Fault | null
 }
 
-/** Shows the secret once: not even a wrong code shows it again. */
+/** Shows the secret only once: not even after a wrong code is it shown again. */
 const setUpPage = (call: PageCall, { account, device }: Holder, { uri, secret, fault }: Setup): Promise<Response> =>
   page(call, {
     title: texts.setUp,

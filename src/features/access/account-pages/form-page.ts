@@ -1,4 +1,6 @@
-/** Pages of one form, for people who are not signed in: what it is for, its fields, its button and further links. */
+/**
+ * Pages with a single form, for people who are not signed in: what it is for, its fields, its button and further links.
+ */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
@@ -10,13 +12,13 @@ export interface FormPage {
   title: Wording
   /** Below the title: what the form is for. */
   lead: Wording
-  /** Where the form goes. */
+  /** The address to which the form is sent. */
   action: string
-  /** What was done before; not shown beside a fault. */
+  /** What the previous step did; not shown if there is a fault. */
   notice?: Wording | null
   fault: Fault | null
   fields: Html
-  /** What the button says; null if there is nothing to send. */
+  /** The label of the button; null if there is nothing to send. */
   submit: Wording | null
   links: Html
   script?: string
@@ -46,7 +48,7 @@ export const formPage = (
 
 interface FormHandlers {
   capability?: CapabilityName
-  /** Shows the page, with the values in the address, or with what was sent and the fault in it. */
+  /** Shows the page, with the values in its address, or with the form that was sent and its fault. */
   show: (call: PageCall, given: URLSearchParams, fault: Fault | null) => Response | Promise<Response>
   /** Handles a form that was sent from a page of ours. */
   send: (call: PageCall, form: URLSearchParams) => Promise<Response>

@@ -1,6 +1,6 @@
 /**
- * The part of the identity page about the document of a did:web: whether this server serves it, and what to publish
- * oneself.
+ * The part of the identity page about the document of a did:web: whether this server serves it, and otherwise what the
+ * holder has to publish.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
@@ -63,9 +63,10 @@ const back = (did: string): Response => seeOther(`/account/identity?${new URLSea
 
 /** `show` renders the identity page with the fault of this part. */
 export const hostingForms = (show: (call: PageCall, holder: Holder, fault: Fault) => Promise<Response>): Endpoint[] => [
-  // A form's address that a browser opens directly leads to the page.
+  // If a browser opens the address of a form directly, redirect it to the page.
   route('GET', `/account/${PATH}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
-  // The keys of a document that is served here cannot open sessions; without a document, the account is nowhere.
+  // Ask for proof: keys in a document that is served here cannot open sessions, and without a document the identity
+  // does not resolve.
   provenForm(`/account/${PATH}`, async (call, holder, form) => {
     const { did } = holder.account
     const fault = await faultOf(() => (form.get('enabled') === 'yes' ? startHosting(call, did) : endHosting(call, did)))

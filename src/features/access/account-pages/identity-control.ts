@@ -17,7 +17,7 @@ export interface ControllingKey {
 
 export type IdentityControl =
   /**
-   * Keys in order of rank, highest first; none if the identity has ended. `changedAt` is the time of the last
+   * The keys in order of rank, highest first; none if the identity has ended. `changedAt` is the time of the last
    * operation.
    */
   | { method: 'plc'; keys: ControllingKey[]; changedAt: Millis | null }

@@ -75,7 +75,10 @@ const misfitTexts: Readonly<Record<Exclude<Misfit, 'ended'>, Phrase>> = {
   handle: texts.misfitHandle,
 }
 
-/** What others have changed while it can be undone, and how the identity does not fit an account that is in use. */
+/**
+ * Warns of a change by someone else while it can be undone, and of an identity that does not fit its account, if that
+ * is in use.
+ */
 function watchedPart({ change, misfit }: WatchedIdentity, { deactivatedAt }: Account, now: Millis): Html {
   const isUndoable = change !== null && now < change.undoableUntil
   return html`
@@ -101,7 +104,7 @@ function controlPart(control: IdentityControl, server: string): Html {
   }
 }
 
-/** Whether no key but those of this server can change the identity. */
+/** Whether only keys of this server can change the identity. */
 const isOursAlone = (control: IdentityControl): boolean =>
   control.method === 'plc' && control.keys.length > 0 && control.keys.every(({ isOurs }) => isOurs)
 
@@ -116,7 +119,7 @@ ${verdict(keys)}
 </section>`
 }
 
-/** What the ranks mean for the holder: a key of theirs that is first cannot be overruled by the server. */
+/** Explains the ranks: if the holder's own key ranks first, this server cannot overrule it. */
 function verdict(keys: readonly ControllingKey[]): Html {
   if (keys.every(({ isOurs }) => isOurs)) return html`<p class="note warn">${texts.onlyServer}</p>`
   if (keys[0]!.isOurs) return html`<p class="note warn">${texts.serverFirst}</p>`

@@ -24,7 +24,10 @@ import { holderOf, holderUpload, provenForm, requireNavigation, signInUrl, type 
 
 const ACTION = 'archive/import'
 const PATH = `/account/${ACTION}`
-/** Where a holder whose sign-in is old proves who asks, because a file cannot be carried through that. */
+/**
+ * Action of the form that asks a holder with an old sign-in for proof. It comes before the upload, because that page
+ * cannot carry a file along.
+ */
 const PROOF_ACTION = `${ACTION}/begin`
 
 export const importUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`

@@ -3,7 +3,7 @@ import { html, type Html } from '../../../http/html.ts'
 import { partOf, type AccountView } from './account-view.ts'
 import { detailsTexts as texts } from './details-texts.ts'
 
-/** Null if there are none, as where no invites are required. */
+/** Returns null if there are none, for example because the server requires no invites. */
 export function invitesPart(view: AccountView): Html | null {
   if (view.invites.length === 0) return null
   const { shown, more } = partOf(view, 'invites', view.invites)

@@ -1,11 +1,14 @@
-/** The rotation keys of an identity that moves here, in the order of rank: which stay, and which go. */
+/**
+ * The rotation keys of an identity that moves here, in the order of rank: the keys that stay, and those that are
+ * removed.
+ */
 import { html, type Html } from '../../../http/html.ts'
 import type { KeyChanges, NamedKey } from '../../identity/migration/migration.ts'
 import { ownKeyTexts as texts } from './own-key-texts.ts'
 
 /**
- * Fields of a form in which the holder ticks the keys that stay, as they were ticked if `given` is such a form.
- * `chosenKeys` reads them.
+ * Form fields in which the holder ticks the keys to keep. If `given` is an earlier submission of this form, its ticks
+ * are kept. `chosenKeys` reads the fields.
  */
 export function keyChoice(keys: KeyChanges, given: URLSearchParams | null = null): Html {
   const shown = keys.stay.filter(({ isChoice }) => isChoice).map(({ key }) => key)
@@ -34,7 +37,7 @@ function row({ key, owner, isChoice }: NamedKey, ticked: ReadonlySet<string>): H
 </li>`
 }
 
-/** Returns the keys that are ticked; undefined if they are those that were ticked when the form was shown. */
+/** Returns the ticked keys; undefined if they are the keys that were ticked when the form was first shown. */
 export function chosenKeys(form: URLSearchParams): string[] | undefined {
   const [shown, ticked] = [new Set(form.getAll('shown_key')), new Set(form.getAll('keep_key'))]
   return shown.symmetricDifference(ticked).size === 0 ? undefined : [...ticked]

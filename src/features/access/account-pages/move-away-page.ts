@@ -22,7 +22,7 @@ import {
 import { holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/move-away'
-/** How long people usually keep the account that they leave behind. */
+/** Days for which an account that has moved away is kept before it is deleted. */
 const KEPT_DAYS = 30
 
 export const moveAwayUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`

@@ -1,6 +1,6 @@
 /**
- * Moving an account here, for people who have none here yet: they sign in at the old server, see the plan, and choose
- * how to sign in here. `move-page.ts` shows the move itself.
+ * The pages for moving an account here, for people who have none here yet: they sign in at the old server, see the
+ * plan, and choose how to sign in here. `move-page.ts` shows the move itself.
  */
 import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, inEnglish, type Html, type Phrase, type Wording } from '../../../http/html.ts'
@@ -31,7 +31,7 @@ import { moveUrl } from './move-page.ts'
 export const MOVE_HERE_PATH = '/account/move-here'
 const BEGIN_PATH = `${MOVE_HERE_PATH}/begin`
 
-/** The invite code comes along. */
+/** Address of the page for moving with a backup. It keeps the invite code. */
 const backupMoveUrl = (inviteCode: string | null): string =>
   inviteCode ? `${BACKUP_MOVE_PATH}?${new URLSearchParams({ invite_code: inviteCode })}` : BACKUP_MOVE_PATH
 
@@ -121,7 +121,7 @@ function planPage(call: PageCall, plan: MovePlan, given: URLSearchParams, fault:
   })
 }
 
-/** Where the move leads, and how much comes along as far as the old server tells. */
+/** Says where the account moves, and how much data comes along, as far as the old server tells. */
 function counts({ host, records, blobs }: MovePlan, here: string): Html {
   const way = { host, here }
   if (records === null) return html`${texts.fromTo(way)}`
@@ -173,7 +173,10 @@ function accountFields({ ctx }: PageCall, plan: MovePlan, given: URLSearchParams
   }`
 }
 
-/** The name before the first dot, under our domain; the whole handle if it is a domain of the holder's own. */
+/**
+ * Suggests a handle: the name before the first dot, under our domain, or the whole handle if it is a domain of the
+ * holder's own.
+ */
 function suggestedHandle({ handle, host }: MovePlan, [domain]: readonly string[]): string {
   if (handle === null) return ''
   const isOfHost = handle.endsWith(`.${host}`) || handle.endsWith('.bsky.social')

@@ -1,4 +1,4 @@
-/** The page of an account that moves here: how far the move is, and what its holder has to do. */
+/** The page of an account that moves here: the progress of the move, and what its holder has to do. */
 import { route, type Endpoint, type Exchange } from '../../../http/endpoint.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -42,7 +42,7 @@ import { holderForm, holderOf, holderUpload, requireNavigation, signInUrl, type 
 
 const PATH = '/account/move'
 const ARCHIVE_ACTION = 'move/archive'
-/** How often a browser loads the page again while the server is at work. */
+/** How often a browser reloads the page while the server is at work. */
 const REFRESH_SECS = 5
 
 export const moveUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`
@@ -102,7 +102,7 @@ function stepRow({ name, state }: ReturnType<typeof progressOf>[number], { blobs
 const form = (holder: Holder, act: Act, content: Html): Html =>
   accountForm(holder, 'move', html`${hidden({ act })}${content}`)
 
-/** `server` is the address of this one. */
+/** What the holder has to do now. `server` is the address of this server. */
 type Turn = (holder: Holder, move: MoveView, fault: Fault | null, server: string) => Html
 
 const turns: Readonly<Record<NonNullable<MoveView['needs']>, Turn>> = {
@@ -166,7 +166,7 @@ const archiveForm = (holder: Holder, fault: Fault | null): Html =>
   <div><button class="primary">${texts.upload}</button></div>`,
   )
 
-/** With all that becomes of the keys, before anything is signed. */
+/** Shows which keys stay and which are removed, before anything is signed. */
 const keysForm = (holder: Holder, keys: KeyChanges): Html => html`
     <p>${texts.checkKeys}</p>
     ${form(holder, 'keys', html`${keyChoice(keys)}${hasChoice(keys) && html`<div><button class="small">${texts.saveKeys}</button></div>`}`)}`

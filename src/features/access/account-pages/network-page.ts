@@ -37,7 +37,7 @@ async function networkPage(call: PageCall, { account }: Holder): Promise<Respons
   })
 }
 
-/** What was found is in English in every language, as in the answer of the endpoint. */
+/** Findings are in English in every language, as in the response of the endpoint. */
 const found = (text: string): Html => html`<span lang="en">${text}</span>`
 
 const row = ({ name, state, text }: Link, remedy: Phrase): Html => html`
@@ -56,7 +56,7 @@ const askOperator = ({ contact: { email } }: Config): Phrase =>
   email === null ? texts.tellOperator : texts.tellOperatorAt({ email })
 
 export const networkRoutes: Endpoint[] = [
-  // Asks the directory, DNS, relays and the AppView.
+  // Limited, because it asks the directory, DNS, relays and the AppView.
   route('GET', PATH, {
     limit: 'accountReach',
     async handler(call) {

@@ -16,7 +16,7 @@ import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from 
 import { holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/handle/domain'
-/** Of the DNS record that names the account. */
+/** Type of the DNS record that names the account. */
 const RECORD_TYPE = 'TXT'
 
 export const ownDomainUrl = (did: Did, handle: Handle): string =>
@@ -92,7 +92,7 @@ function findings({ at, published: { dns, web } }: Check, did: Did): Html {
 </div>`
 }
 
-/** What a finding is called: nothing, the account itself, or another account. */
+/** The words for a finding: nothing, the account itself, or another account. */
 type FindingWords = readonly [missing: Phrase, right: Phrase, other: (values: { did: string }) => Phrase]
 
 function finding(found: Did | null, did: Did, [missing, right, other]: FindingWords): Phrase {

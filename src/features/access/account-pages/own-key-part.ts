@@ -1,6 +1,6 @@
 /**
- * The part of the identity page with which people put a key of their own above that of this server: one of a wallet, or
- * one that is made for them and shown once, before it is added.
+ * The part of the identity page with which people put a key of their own above the key of this server: the key of a
+ * wallet, or a key that is made for them and shown once, before it is added.
  */
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -31,11 +31,13 @@ import { addedKeyTexts as texts } from './added-key-texts.ts'
 const PATH = 'identity/own-key'
 const CURVE = 'p256'
 
-/** How far adding a key is. */
+/** The progress of adding a key. */
 export type OwnKey =
-  /** Nothing has begun. `publicKey`: what was typed. */
+  /** Nothing has begun yet. `publicKey`: the key that was typed. */
   | { stage: 'ask'; publicKey: string; fault: Fault | null }
-  /** The code is on its way. `secretKey`: the key that was just made; null if it is the person's own, or was shown. */
+  /**
+   * A code was mailed. `secretKey`: the key that was just made; null if it is the person's own, or was shown before.
+   */
   | { stage: 'code'; publicKey: string; secretKey: string | null; fault: Fault | null }
   | { stage: 'done' }
 
@@ -132,9 +134,9 @@ async function add(call: PageCall, { account: { did } }: Holder, form: URLSearch
   return fault === null ? { stage: 'done' } : { stage: 'code', publicKey, secretKey: null, fault }
 }
 
-/** `show` renders the identity page with this part as it stands. */
+/** `show` renders the identity page with this part in its present stage. */
 export const ownKeyForms = (show: Show): Endpoint[] => [
-  // A form's address that a browser opens directly leads to the page.
+  // If a browser opens the address of a form directly, redirect it to the page.
   ...[PATH, `${PATH}/begin`].map((path) =>
     route('GET', `/account/${path}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
   ),

@@ -1,4 +1,4 @@
-/** A holder's signature under the change of an identity: made with a secret key entered here, or made elsewhere. */
+/** A holder's signature on a change of the identity: made here with a secret key that is entered, or made elsewhere. */
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { signWithSecret, type MoveView } from '../../identity/migration/migration.ts'
@@ -11,7 +11,7 @@ type Change = Pick<MoveView, 'operation' | 'agreement'>
 /** Longest secret key that the form takes, in characters. A multikey has about fifty. */
 const MAX_SECRET_CHARS = 200
 
-/** Fields of a form that `holderSignature` reads. A secret key that was entered is not shown again. */
+/** Fields of a form that `holderSignature` reads. An entered secret key is never shown again. */
 export const signatureFields = ({ operation, agreement }: Change, fault: Fault | null): Html => html`
 ${hidden({ agreement: agreement ?? '' })}
 ${field({ name: 'secret_key', label: texts.secretKey, type: 'password', maxLength: MAX_SECRET_CHARS, hint: texts.secretKeyHint, fault })}
@@ -25,8 +25,8 @@ ${field({ name: 'secret_key', label: texts.secretKey, type: 'password', maxLengt
 </details>`
 
 /**
- * Returns the operation signed by the holder, unverified, or signs the current one with the secret key. Throws what
- * `signWithSecret` and `change` throw.
+ * Returns the signed operation from the form, unverified, or the current operation signed with the secret key in the
+ * form. Throws what `signWithSecret` and `change` throw.
  */
 export async function holderSignature(form: URLSearchParams, change: () => Promise<Change>): Promise<unknown> {
   const secretKey = (form.get('secret_key') ?? '').trim()

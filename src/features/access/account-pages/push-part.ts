@@ -1,4 +1,4 @@
-/** The part of the account page about devices that are told by pushes when the account needs its holder. */
+/** The part of the account page about devices that get a push when the account needs its holder. */
 import { html, plainName, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -7,10 +7,10 @@ import { accountForm, outcomeOf, partOf, type AccountView } from './account-view
 import { day, hidden } from '../page-parts/page-parts.ts'
 import { pushTexts as texts } from './push-texts.ts'
 
-/** Characters of a device's id that are shown: those of a UUID fit. */
+/** Most characters of a device's id that are shown: enough for a UUID. */
 const MAX_ID_CHARS = 36
 
-/** Returns the devices that are told; none without a push relay, because nothing is sent then. */
+/** Returns the devices that get pushes; none without a push relay, because nothing is sent then. */
 export const toldDevices = async ({ config, db }: Context, did: Did): Promise<readonly PushRegistration[]> =>
   config.notifications.relay === null ? [] : pushDevicesOf(db, did)
 

@@ -1,6 +1,6 @@
 /**
  * The pages of recovery, for people without a wallet at hand: a code by mail opens the release of the share that this
- * server holds, and after the delay the page shows it. What to do with it is the wallet's part.
+ * server holds, and after the delay the page shows it. The wallet knows what to do with the share.
  *
  * Every refusal looks the same, as on the routes for wallets.
  */

@@ -1,4 +1,4 @@
-/** The pages to choose a new password with a mailed code. They return to the app that the person came from. */
+/** The pages for choosing a new password with a mailed code. They return to the app from which the person came. */
 import { route } from '../../../http/endpoint.ts'
 import { html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'

@@ -1,4 +1,4 @@
-/** Form fields that limit the scopes of an access, and scopes in words. */
+/** Form fields that limit the scopes of an app password or a delegate, and scopes in words. */
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import { BASE_SCOPE, singleScope } from '../../../protocol/scopes.ts'
@@ -14,14 +14,16 @@ export function foldedScopes(summary: Wording, scope: string): Html {
   return html`<details><summary><small>${summary}</small></summary><ul>${shown.map(scopeLine)}</ul></details>`
 }
 
-/** Boxes stay ticked as in the form that was just sent. */
+/** A box for a preset. It stays ticked as in the form that was just sent. */
 const presetBox = ([preset, scope]: [string, string], typed: URLSearchParams | null | undefined): Html => html`
       <label class="check"><input type="checkbox" name="preset" value="${preset}"${typed?.has('preset', preset) && html` checked`}><span>${wordsOf(singleScope(scope)).what}</span></label>`
 
 export const presetBoxes = (typed: URLSearchParams | null | undefined): Html[] =>
   Object.entries(scopePresets).map((preset) => presetBox(preset, typed))
 
-/** Returns the scopes that the form selects. Without a tick: what apps usually need. */
+/**
+ * Returns the scopes that the form selects. If nothing is ticked or typed, these are the scopes that apps usually need.
+ */
 export function wantedLimits(form: URLSearchParams): {
   presets: string[]
   scope: string

@@ -219,13 +219,13 @@ interface Deed {
   done: string
   notice: Phrase
   work: Work
-  /** Whether the page shows the fields of the form again. */
+  /** Whether the page keeps what was typed if the form is refused. */
   isTyped?: true
-  /** How the form is declared. */
+  /** Declares the form; `holderForm` if omitted. */
   declare?: typeof holderForm
 }
 
-/** The forms, by the end of their address. */
+/** The forms, by the last segment of their address. */
 const deeds: Readonly<Record<string, Deed>> = {
   invite: {
     done: 'invited',
@@ -258,7 +258,7 @@ const deeds: Readonly<Record<string, Deed>> = {
 
 const notices = new Map(Object.values(deeds).map(({ done, notice }) => [done, notice]))
 
-/** A form, whose address leads back to the page if a browser opens it directly. */
+/** Declares a form. If a browser opens its address directly, it is redirected to the page. */
 const formRoutes = ([path, { done, work, isTyped, declare = holderForm }]: [string, Deed]): Endpoint[] => [
   declare(`${PATH}/${path}`, async (call, holder, form) => {
     const fault = await faultOf(() => work(call, holder, form))

@@ -1,4 +1,4 @@
-/** The sign-up page, which returns to the app that the person came from. */
+/** The sign-up page. It returns to the app from which the person came. */
 import { asset } from '../../../http/asset.ts'
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -26,7 +26,7 @@ const PATH = '/account/sign-up'
 
 const workScript = asset('/assets/proof-of-work.js', 'text/javascript', proofOfWork)
 
-/** The invite code in the address comes along. */
+/** Address of the page for moving here. It keeps the invite code. */
 function moveHereUrl(given: URLSearchParams): string {
   const code = given.get('invite_code')
   return code ? `${MOVE_HERE_PATH}?${new URLSearchParams({ invite_code: code })}` : MOVE_HERE_PATH
@@ -40,7 +40,7 @@ function domainPart(domains: readonly string[], chosen: string | null): Html {
   return html`<select name="domain" aria-label="${texts.domain}">${options}</select>`
 }
 
-/** Folded unless it is filled in or at fault: most people have no wallet. */
+/** The part for wallets, folded away unless it is filled in or has a fault: most people have no wallet. */
 function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | null): Html {
   const key = given.get('wallet_key') ?? ''
   const { passwordOptional } = config.accounts
@@ -62,7 +62,7 @@ function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | 
 </details>`
 }
 
-/** What the gates of this server ask for. */
+/** The fields that the gates of this server require. */
 function gatePart({ question, proofOfWork }: SignupNeeds, given: URLSearchParams, fault: Fault | null): Html {
   return html`
   ${question !== null && field({ name: 'answer', label: question, value: given.get('answer') ?? '', required: true, maxLength: 300, hint: texts.questionHint, fault })}
@@ -146,7 +146,7 @@ function wantedAccount(ctx: Context, form: URLSearchParams) {
   return {
     handle: domains.some((one) => name.toLowerCase().endsWith(one)) ? name : name + domain,
     email: (form.get('email') ?? '').trim(),
-    // Without a key, an empty password is a mistake, also where passwords are optional.
+    // Without a wallet key, an empty password is a mistake, even where passwords are optional.
     password: password === '' && walletKey !== '' && ctx.config.accounts.passwordOptional ? undefined : password,
     recoveryKey: walletKey === '' ? undefined : walletKey,
     inviteCode: form.get('invite_code')?.trim(),

@@ -1,6 +1,6 @@
 /**
  * The part of the account page about the holder's wallet: requests that wait for it, a transfer to another device, and
- * the devices that hold a token. Accounts to which none of this applies do not see it.
+ * the devices that hold a token. Accounts without any of these do not see it.
  */
 import { html, type Html } from '../../../http/html.ts'
 import { programPhrase } from '../../../http/program-words.ts'

@@ -1,5 +1,6 @@
 /**
- * Signing in to the account page with a wallet: the page that waits for it, and the form that completes the sign-in.
+ * Signing in to the account page with a wallet: the page that waits for the wallet, and the form that completes the
+ * sign-in.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
@@ -20,7 +21,7 @@ import {
 
 const PATH = '/account/sign-in/wallet'
 
-/** The form that begins. `name`: the account that is meant, empty if any is. */
+/** The form that begins a sign-in with a wallet. `name`: the account that signs in; empty for any. */
 export const walletSignInForm = (proof: Html[] | null, { name, button }: { name: string; button: Html }): Html => html`
 <form method="post" action="${PATH}" class="actions">
   ${proof}
@@ -28,7 +29,7 @@ export const walletSignInForm = (proof: Html[] | null, { name, button }: { name:
   ${button}
 </form>`
 
-/** Returns the page that waits; null if no sign-in of this browser waits. */
+/** Returns the page that waits for the wallet; null if this browser has no pending sign-in. */
 async function waitPage(call: PageCall, requestId: string, fault: Fault | null): Promise<Response | null> {
   const { ctx } = call
   const consent = await browserSignInOf(ctx, { requestId, browserHash: browserHashOf(call) })
@@ -77,8 +78,7 @@ async function complete(call: PageCall): Promise<Response> {
 }
 
 export const walletSignInRoutes: Endpoint[] = [
-  // Limited by address alone. Consents of apps are also limited by client, but here that would be one limit for all
-  // users.
+  // Limited by address alone. Consents of apps are also limited by client, but here all users would share that limit.
   route('POST', PATH, { capability: 'walletConsent', limit: 'oauthConsentCreate', handler: begin }),
   route('GET', PATH, {
     capability: 'walletConsent',
@@ -88,6 +88,6 @@ export const walletSignInRoutes: Endpoint[] = [
     },
   }),
   route('POST', `${PATH}/complete`, { capability: 'walletConsent', handler: complete }),
-  // The address of the form, opened directly.
+  // If a browser opens the address of the form directly, redirect it.
   route('GET', `${PATH}/complete`, { capability: 'walletConsent', handler: async () => seeOther('/account') }),
 ]
