@@ -2,8 +2,8 @@
  * How a delegation begins and ends: the holder of an account invites another account of this server, which accepts.
  * Either side can refuse or end it without the other.
  *
- * Every change locks the shared account, as exchanges of its authorization codes and refresh tokens do: none of them
- * sees a delegation that is about to end.
+ * Every change locks the shared account, as exchanges of its authorization codes and refresh tokens do: no exchange
+ * uses a delegation that is just being ended.
  */
 import { randomUUID } from 'node:crypto'
 import { DAY_SECS } from '../../../base/durations.ts'
@@ -31,17 +31,17 @@ import {
   type DelegationEnd,
 } from './delegation-store.ts'
 
-/** Most accounts that act for one, open invitations included. */
+/** Most delegates of an account, including open invitations. */
 export const MAX_DELEGATES = 20
 /** Lifetime of an invitation. */
 const INVITATION_MILLIS = 7 * DAY_SECS * 1000
-/** Delegations of one delegate that a deletion ends in one statement each. */
+/** Delegations of one delegate that a deletion reads at once. */
 const PAGE = 100
 
 /** Also thrown for delegations of other accounts, so as not to reveal them. */
 export const unknownDelegation = () => notFound('No such delegation')
 
-/** Whether the delegation, or the invitation, has expired. */
+/** Whether the delegation has ended, or the delegation or its invitation has expired. */
 export function isOver({ status, invitedAt, expiresAt }: Delegation, now: Millis): boolean {
   if (status === 'ended' || (expiresAt !== null && now >= expiresAt)) return true
   return status === 'invited' && now >= invitedAt + INVITATION_MILLIS
@@ -51,7 +51,7 @@ export function isOver({ status, invitedAt, expiresAt }: Delegation, now: Millis
 export interface Terms {
   /** Handle or DID of the account that is invited. */
   delegate: string
-  /** Scopes separated by spaces; empty: all that apps usually need, without messages. */
+  /** Scopes separated by spaces; empty for what apps usually need, without direct messages. */
   scope: string
   /** Names of presets whose scopes are added. */
   presets: readonly string[]
@@ -59,12 +59,12 @@ export interface Terms {
 }
 
 /**
- * Invite an account of this server to act for the holder's. Returns the invitation.
+ * Invite an account of this server to act for the holder's account. Returns the invitation.
  *
- * Throws `InvalidRequest` if a scope or preset is unknown or only for the account itself, if the end has passed, if no
- * active account here has the name, if it is the holder's own, or if it is invited already, or if the account has as
- * many delegates as it may have; and what `requireActive` throws. Refusing a handle reveals no more than what is
- * public: what it resolves to, and the status of that repository.
+ * Throws `InvalidRequest` if a scope or preset is unknown or reserved for the account itself, if the end has passed, if
+ * no active account here has the name, if the name is the holder's own account or one that is already a delegate or
+ * invited, or if the account has the most delegates that it may have; also throws what `requireActive` throws. Refusing
+ * a handle reveals only what is public: its account, and the status of that repository.
  */
 export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms): Promise<Delegation> {
   const { ctx } = exchange
@@ -98,7 +98,7 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
     await insertDelegation(tx, delegation)
     await insertDelegationEvent(tx, delegation, { type: 'invited', now })
     await announceIn(tx, exchange, 'delegateInvited', did, await naming(tx, invited.did))
-    // Omit the request's origin: the delegate must not learn where the holder is.
+    // Omit the origin of the request: the delegate must not learn where the holder is.
     await announceIn(tx, { ctx }, 'delegationOffered', invited.did, await naming(tx, did))
     return delegation
   })
@@ -106,13 +106,13 @@ export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms)
 
 const notInvitable = () => invalidRequest('delegate must be the handle of an active account of this server')
 
-/** What an event says of the other account. */
+/** How an event names the other account. */
 const naming = async (reader: Reader, did: Did): Promise<{ name: string; namedDid: Did }> => ({
   name: (await accountSummary(reader, did))?.handle ?? did,
   namedDid: did,
 })
 
-/** End the expired delegations. Returns the others. */
+/** End the delegations that have expired. Returns the others. */
 async function withoutOver(
   ctx: Context,
   tx: Tx,
@@ -124,8 +124,9 @@ async function withoutOver(
 }
 
 /**
- * Accept an invitation, as the account that was invited. Repeating it changes nothing. Throws `NotFound` if there is no
- * open invitation of that id to the account, and what `requireActive` throws for either account.
+ * Accept an invitation, as the account that was invited. Repeating it changes nothing. Throws `NotFound` if the account
+ * has no open invitation with that id, or if the shared account is not active, and what `requireActive` throws if the
+ * invited account is not active.
  */
 export async function acceptDelegation(exchange: Exchange, delegateDid: Did, id: string): Promise<Delegation> {
   const { ctx } = exchange
@@ -176,7 +177,7 @@ export async function endDelegation(
   })
 }
 
-/** End a delegation in the caller's transaction. An invitation leaves nothing. */
+/** End a delegation in the caller's transaction. An invitation is deleted without a trace. */
 async function close(ctx: Context, tx: Tx, delegation: Delegation, endedBy: DelegationEnd): Promise<void> {
   if (delegation.status === 'invited') return deleteInvitation(tx, delegation.id)
   const now = ctx.clock.now()
@@ -198,8 +199,8 @@ export async function endDelegationsOf(
 }
 
 /**
- * Delete the delegations of an account that is deleted, and end those by which it acts for others. They keep the record
- * of what it did, without its name.
+ * Delete the delegations of an account that is deleted, and end those by which it acts for others. Those accounts keep
+ * the record of what it did, without its name.
  */
 export async function forgetDelegationsOf(ctx: Context, tx: Tx, did: Did): Promise<void> {
   await deleteDelegationsOf(tx, did)

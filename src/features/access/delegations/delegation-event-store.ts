@@ -1,9 +1,12 @@
-/** SQL of the `delegation_event` table, the append-only record of what delegates did and what became of them. */
+/**
+ * SQL of the `delegation_event` table, the append-only record of what delegates did, and of how delegations began and
+ * ended.
+ */
 import { sql, sqlAnd, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Act } from '../../../http/credential.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
-/** What becomes of a delegation, and what a delegate does with it. */
+/** Changes of a delegation, and acts of a delegate. */
 export type DelegationEventType = 'invited' | 'accepted' | 'ended' | DelegateActType
 export type DelegateActType = 'app_signed_in' | Act['type']
 
@@ -42,7 +45,7 @@ export const insertDelegateAct = (
     INSERT INTO delegation_event (delegation_id, did, type, detail, created_at)
     SELECT id, did, ${type}, ${textOf(detail)}, ${now} FROM delegation WHERE id = ${id} AND status = 'active'`)
 
-/** A page of what delegates of an account did, newest first: of one of them, or of all. */
+/** A page of what delegates of an account did, newest first: of one delegation, or of all. */
 export async function listDelegationEvents(
   reader: Reader,
   did: Did,

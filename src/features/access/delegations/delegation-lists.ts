@@ -12,12 +12,12 @@ import {
 } from './delegation-event-store.ts'
 import { delegationsOf, delegationsTo, findDelegation, type Delegation } from './delegation-store.ts'
 
-/** Delegations of a shared account that are listed, ended ones included. */
+/** Most delegations of a shared account that are listed, including ended ones. */
 const MAX_LISTED = 100
 /** Most accounts listed for a delegate: strangers may send it many invitations. */
 const MAX_SHARED = 50
 
-/** A delegation with the name of the other account; nulls once that is deleted. */
+/** A delegation with the handle of the other account; null once that account is deleted, or if it has none. */
 export interface ListedDelegation extends Delegation {
   handle: Handle | null
 }
@@ -27,7 +27,10 @@ const named = async (reader: Reader, delegation: Delegation, other: Did | null):
   handle: other && ((await accountSummary(reader, other))?.handle ?? null),
 })
 
-/** The delegations of a shared account: those that have not ended first. One that is over counts as ended. */
+/**
+ * The delegations of a shared account: those that have not ended come first. A delegation that has expired counts as
+ * ended.
+ */
 export async function listDelegates(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   did: Did,
@@ -91,7 +94,9 @@ export const recordDelegateAct = async (
   act: { type: DelegateActType; detail: Record<string, unknown> },
 ): Promise<boolean> => (await insertDelegateAct(tx, id, { ...act, now: clock.now() })) > 0
 
-/** A page of what delegates did, with their names, newest first. `delegationId`: of one of them; null: of all. */
+/**
+ * A page of what delegates did, with their names, newest first. `delegationId`: of this delegation only; null for all.
+ */
 export async function delegateActs(
   { db }: Pick<Context, 'db'>,
   did: Did,

@@ -1,4 +1,7 @@
-/** Endpoints for holders, who list, invite and end delegates, and for delegates, who list, accept and leave. */
+/**
+ * Endpoints for holders, who list, invite and remove delegates, and for delegates, who list, accept and leave
+ * delegations.
+ */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
@@ -23,7 +26,7 @@ const termsView = ({ id, scope, status, invitedAt, acceptedAt, expiresAt }: Dele
   expiresAt: wireTimeOrNull(expiresAt) ?? undefined,
 })
 
-/** As the holder of the shared account sees it. */
+/** A delegation as the holder of the shared account sees it. */
 const delegateView = ({ delegateDid, handle, endedAt, endedBy, ...delegation }: ListedDelegation) => ({
   ...termsView({ delegateDid, endedAt, endedBy, ...delegation }),
   did: delegateDid ?? undefined,
@@ -32,7 +35,7 @@ const delegateView = ({ delegateDid, handle, endedAt, endedBy, ...delegation }: 
   endedBy: endedBy ?? undefined,
 })
 
-/** As the delegate sees it. */
+/** A delegation as the delegate sees it. */
 const sharedView = (delegation: ListedDelegation) => ({
   ...termsView(delegation),
   did: delegation.did,

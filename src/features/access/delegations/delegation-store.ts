@@ -11,12 +11,12 @@ export interface Delegation {
   did: Did
   /** Null once the account of the delegate is deleted. */
   delegateDid: Did | null
-  /** Separated by spaces. They never change. */
+  /** The scopes, separated by spaces. They never change. */
   scope: string
   status: 'invited' | 'active' | 'ended'
   invitedAt: Millis
   acceptedAt: Millis | null
-  /** Null: without an end. */
+  /** Null if the delegation has no end. */
   expiresAt: Millis | null
   endedAt: Millis | null
   endedBy: DelegationEnd | null
@@ -25,7 +25,7 @@ export interface Delegation {
 const columns = sql`id, did, delegate_did AS "delegateDid", scope, status, invited_at AS "invitedAt", accepted_at AS "acceptedAt",
   expires_at AS "expiresAt", ended_at AS "endedAt", ended_by AS "endedBy"`
 
-/** Throws a unique violation if there is one between the two accounts that has not ended. */
+/** Throws a unique violation if the two accounts have a delegation that has not ended. */
 export const insertDelegation = (
   tx: Tx,
   { id, did, delegateDid, scope, invitedAt, expiresAt }: Delegation & { delegateDid: Did },
@@ -37,19 +37,22 @@ export const insertDelegation = (
 export const findDelegation = (reader: Reader, id: string): Promise<Delegation | null> =>
   reader.get<Delegation>(sql`SELECT ${columns} FROM delegation WHERE id = ${id}`)
 
-/** Those that have not ended first, so that no number of ended ones hides them; then newest first. */
+/**
+ * Delegations of a shared account: those that have not ended first, so that no number of ended ones hides them; then
+ * the newest first.
+ */
 export const delegationsOf = (reader: Reader, did: Did, limit: number): Promise<Delegation[]> =>
   reader.all<Delegation>(sql`
     SELECT ${columns} FROM delegation WHERE did = ${did}
     ORDER BY CASE WHEN status = 'ended' THEN 1 ELSE 0 END, invited_at DESC, id LIMIT ${limit}`)
 
-/** Those of a shared account that have not ended: at most as many as it may have. */
+/** Delegations of a shared account that have not ended. There are at most as many as an account may have. */
 export const liveDelegationsOf = (reader: Reader, did: Did): Promise<Delegation[]> =>
   reader.all<Delegation>(sql`SELECT ${columns} FROM delegation WHERE did = ${did} AND status <> 'ended'`)
 
 /**
- * Those by which an account acts for others, newest first, and then the invitations to it: strangers can send many,
- * which must hide none that was accepted.
+ * Delegations by which an account acts for others, newest first, and then invitations to it. Strangers can send many
+ * invitations, which must not hide an accepted delegation.
  */
 export const delegationsTo = (reader: Reader, delegateDid: Did, limit: number): Promise<Delegation[]> =>
   reader.all<Delegation>(sql`
@@ -61,7 +64,7 @@ export interface DelegationPlace {
   id: string
 }
 
-/** A page of those that have not ended, oldest first: of one shared account, or of all. */
+/** A page of the delegations that have not ended, oldest first: of one shared account, or of all. */
 export function listLiveDelegations(
   reader: Reader,
   did: Did | null,
@@ -78,11 +81,11 @@ export function listLiveDelegations(
   )
 }
 
-/** Returns 0 unless it was an open invitation. */
+/** Accept an invitation. Returns 0 unless it was open. */
 export const updateAccepted = (tx: Tx, id: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE delegation SET status = 'active', accepted_at = ${now} WHERE id = ${id} AND status = 'invited'`)
 
-/** Returns 0 unless it was active. */
+/** End a delegation. Returns 0 unless it was active. */
 export const updateEnded = (tx: Tx, id: string, endedBy: DelegationEnd, now: Millis): Promise<number> =>
   tx.run(sql`
     UPDATE delegation SET status = 'ended', ended_at = ${now}, ended_by = ${endedBy} WHERE id = ${id} AND status = 'active'`)

@@ -3,8 +3,8 @@
  * them ends it.
  *
  * A delegate signs in as themself, and lets an app act for the shared account. The app's session belongs to the shared
- * account and names the delegate. Delegates have no other access: managing an account requires a session of the account
- * itself, which they never get, so they cannot pass a delegation on. Nothing public shows a delegation: tokens and
+ * account and names the delegate. Delegates have no other access. They cannot pass a delegation on, because managing an
+ * account requires a session of the account itself, which they never get. Nothing public shows a delegation: tokens and
  * records are those of the account, and only the two accounts can list it.
  */
 export { acceptDelegation, endDelegation, inviteDelegate } from './delegation-changes.ts'

@@ -1,4 +1,4 @@
-/** What may be done with records, in plain words. */
+/** Scopes for records in plain words. */
 import type { Wording } from '../../../http/html.ts'
 import { scopeTexts as texts } from './scope-texts.ts'
 
@@ -30,7 +30,7 @@ const collections: Record<string, Wording> = {
 /** The everyday name of a collection, or its NSID. */
 export const collectionWords = (name: string): Wording => collections[name] ?? name
 
-/** By what may be done, in this order. */
+/** What may be done with records, in this order. */
 const deeds = ['create', 'update', 'delete'] as const
 const deedTexts: Record<string, typeof texts.create> = {
   create: texts.create,

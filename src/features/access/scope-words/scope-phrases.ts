@@ -83,9 +83,9 @@ const identityWords = ({ attr }: IdentityPermission): Words =>
     : { what: texts.handle, more: texts.handleMore, isGrave: true }
 
 /**
- * Describe what one scope allows. A permission set is described by the permissions that it expands to; of its author's
- * text only the title is shown, in quotation marks. `parts` describes those permissions, or what a scope for spaces
- * allows there, and is empty for any other scope.
+ * Describe what one scope allows. A permission set is described by the permissions to which it expands. Only the title
+ * is in its author's words, in quotation marks. `parts` describes those permissions, or what a scope for spaces allows
+ * there, and is empty for any other scope.
  */
 export function wordsOf({ scope, grants, title }: ExpandedScope, names = noSpaceNames): Words & { parts: Words[] } {
   const ofSpaces = parseSpaceScope(scope)
@@ -118,7 +118,7 @@ function singleWords(scope: string, names: SpaceNames): Words {
   return identity ? identityWords(identity) : { what: scope, more: '' }
 }
 
-/** The same in English, as plain text, for a terminal. */
+/** Like `wordsOf`, in English and as plain text, for a terminal. */
 export function wordsInEnglish(expanded: ExpandedScope): { what: string; more: string; isGrave: boolean } {
   const { what, more, isGrave = false } = wordsOf(expanded)
   return { what: inEnglish(what), more: inEnglish(more), isGrave }

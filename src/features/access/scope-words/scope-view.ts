@@ -5,7 +5,10 @@ import { wordsOf, type Words } from './scope-phrases.ts'
 import { scopeTexts as texts } from './scope-texts.ts'
 import type { SpaceNames } from './space-phrases.ts'
 
-/** Lines that are shown at once. The others open, so that a long request does not push the decision off the screen. */
+/**
+ * Most lines that are shown at first. The others can be unfolded, so that a long request does not push the decision off
+ * the screen.
+ */
 const MAX_LINES = 3
 
 const tick = html`<svg class="tick" viewBox="0 0 20 20" aria-hidden="true" focusable="false"><path d="M4 10.5l4 4 8-9" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`
@@ -26,7 +29,10 @@ export const scopeLine = (scope: ExpandedScope, control: Html | null, names?: Sp
   isAlwaysShown: scope.scope === BASE_SCOPE,
 })
 
-/** `note` ends the folded part. Far-reaching permissions come first, so that they are not folded away. */
+/**
+ * Lists permissions; `note` is at the end of the folded part. Far-reaching permissions come first, so that they are not
+ * folded away.
+ */
 export function permissionList(
   lines: readonly PermissionLine[],
   { legend, note }: { legend: Wording; note: Wording | null },

@@ -13,11 +13,13 @@ const manageTexts = {
   delete: texts.spaceManageDelete,
 }
 
-/** What is known of those that scopes for spaces name. What is not known is called by its DID or NSID. */
+/**
+ * The known names of accounts and types in scopes for spaces. Where a name is unknown, the text has the DID or NSID.
+ */
 export interface SpaceNames {
   /** Verified handles of authorities. */
   handles: ReadonlyMap<Did, Handle>
-  /** What authors call their types. */
+  /** The names that authors give to types. */
   types: ReadonlyMap<Nsid, SpaceTypeName>
 }
 
@@ -62,6 +64,6 @@ function spacesPhrase({ type, authority }: SpaceScope, names: SpaceNames): Wordi
 
 function typePhrase(type: Nsid, name: SpaceTypeName | undefined): Wording {
   if (name === undefined) return type
-  // A name of characters that cannot be seen is none.
+  // A name of invisible characters counts as none.
   return foreignPhrase((language) => plainName(name.inLanguage[language] ?? name.general ?? '') || type)
 }

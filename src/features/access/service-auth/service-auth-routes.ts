@@ -18,7 +18,7 @@ const MAX_TTL_SECS = HOUR_SECS
 /** A token that names no method is valid for all methods. */
 const MAX_TTL_ANY_METHOD_SECS = 60
 const MAX_AUDIENCE_CHARS = 2048
-/** The only method open to a taken-down account, which uses it to move to another server. */
+/** The only method for which a taken-down account gets a token: it needs the token to move to another server. */
 const MOVING_METHOD = 'com.atproto.server.createAccount'
 
 /** A did:plc or did:web, optionally with a service fragment. */
@@ -39,8 +39,9 @@ function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined
 }
 
 /**
- * Service tokens cannot be revoked, so that of an agent or a delegate is short-lived and for one method. It names
- * neither, so none is issued for this server: with it, they could act here without a record, even after their end.
+ * Checks a request of an agent or a delegate. Service tokens cannot be revoked, so theirs must be short-lived and for
+ * one method. A token does not say who requested it, so none is issued for this server: with it, they could act here
+ * without a record, even after their access has ended.
  */
 function boundToken(
   { config, clock }: Context,
@@ -64,7 +65,7 @@ export const serviceAuthRoutes = [
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
       if (isRecorded(caller)) boundToken(ctx, isAgent(caller) ? 'an agent' : 'a delegate', { aud, exp, lxm })
-      // A token for all methods would also be good for those that no app password with scopes may call.
+      // A token for all methods would also be good for methods that no app password with scopes may call.
       if (credential === 'scoped' && lxm === undefined)
         throw invalidRequest('an app password with scopes must name the method that the token is for')
       if (lxm !== undefined) refusePrivate(caller, lxm)

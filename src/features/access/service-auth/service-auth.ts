@@ -1,5 +1,5 @@
 /**
- * The door of service tokens: those with which other services act here, and those with which clients call other
+ * The door of service tokens: tokens with which other services act here, and tokens with which clients call other
  * services.
  */
 import type { Feature } from '../../../http/feature.ts'

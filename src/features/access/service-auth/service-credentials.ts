@@ -1,6 +1,6 @@
 /**
- * Credentials that are service tokens (`service-tokens.ts`): of any issuer; of the moderation service; of an account
- * here, which lets another service act for it.
+ * Credentials that are service tokens (`service-tokens.ts`): of any issuer, of the moderation service, and of an
+ * account here that lets another service act for it.
  */
 import type { Credential } from '../../../http/credential.ts'
 import { decodeJws } from '../../../protocol/jws.ts'

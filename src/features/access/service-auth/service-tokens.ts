@@ -34,7 +34,7 @@ export const LABELER = 'atproto_labeler'
 
 /**
  * Verify a service token. Returns its issuer. `lxm` is the method that the token must name, or null for any; `accepts`
- * returns whether to trust the issuer, or throws, and runs before the issuer's key is fetched.
+ * returns whether to trust the issuer, or throws. It runs before the issuer's key is fetched.
  *
  * Throws (401) `BadJwt`, `BadJwtType`, `JwtExpired`, `BadJwtLexiconMethod`, `BadJwtIss`, `UntrustedIss`,
  * `BadJwtSignature` or `BadJwtAudience`, and `AuthenticationRequired` if the issuer's key cannot be resolved.

@@ -1,4 +1,4 @@
-/** The token of a device. It says where the server is and completes a transfer, and opens nothing else. */
+/** The token of a device. With it, a device can ask where the server is and complete a transfer, but nothing else. */
 import type { Credential } from '../../../http/credential.ts'
 import type { Guard } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
@@ -24,7 +24,7 @@ export const deviceCredential: Credential<DeviceCaller> = {
   },
 }
 
-/** Guard for a device. The handler sees to it that the device asks about itself. Throws `AuthenticationRequired`. */
+/** Guard for a device. The handler checks that the device asks about itself. Throws `AuthenticationRequired`. */
 export const device: Guard<DeviceCaller> = strict(
   taking([deviceCredential], () => {
     throw authenticationRequired()

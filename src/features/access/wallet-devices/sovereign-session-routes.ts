@@ -1,8 +1,8 @@
 /**
- * POST /v1/sessions/sovereign: a session for the holder of a key of the identity. It is equivalent to one opened with
- * the account's password.
+ * POST /v1/sessions/sovereign: a session for the holder of a key of the identity. It is equivalent to a session opened
+ * with the account's password.
  *
- * Whatever is wrong with a proof, the answer is the same. Only trouble with the directory has a status of its own, and
+ * The response is the same whatever is wrong with a proof. Only a failure of the directory has a status of its own, and
  * then nothing is written. A nonce is spent in the transaction that opens the session, so a failed attempt leaves it
  * usable.
  */
@@ -33,7 +33,7 @@ const sovereignRequest = Type.Object({ did: Type.String(), ...proofMembers }, { 
 const proofRefused = () =>
   new Refusal(401, 'AuthenticationRequired', 'The proof was not accepted', { code: 'AUTHENTICATION_REQUIRED' })
 
-/** An active account, or one whose parent has it deleted: its keys may undo that. */
+/** Admits an active account, and an account that its parent is deleting, because its keys may undo the deletion. */
 async function maySignIn(reader: Reader, account: Account): Promise<boolean> {
   const status = statusOf(account)
   if (status !== 'deactivated' || account.deleteAfter === null) return status === 'active'

@@ -1,4 +1,4 @@
-/** What a device may ask with its token: where its server is. */
+/** What a device may ask with its token: the address of its server. */
 import { route } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { advertisedNodeId } from '../../push/iroh/iroh.ts'

@@ -13,7 +13,7 @@ export interface Device {
   /** The wallet that asked for the token, such as `Holdfast wallet on Linux`; null if unknown. */
   openedWith: string | null
   createdAt: Millis
-  /** When its token was last used, to the hour; null if that is not known. */
+  /** When its token was last used, to the hour; null if unknown. */
   usedAt: Millis | null
   revokedAt: Millis | null
 }
@@ -41,7 +41,7 @@ export const devicesOf = (reader: Reader, owner: string): Promise<Device[]> =>
     sql`SELECT ${columns} FROM device WHERE owner = ${owner} AND revoked_at IS NULL ORDER BY created_at DESC, id`,
   )
 
-/** Revoke the devices of an owner, but for the one with the id `except`. Returns how many were revoked. */
+/** Revoke the devices of an owner, except the one with the id `except`. Returns how many were revoked. */
 export const revokeDevices = (
   tx: Tx,
   owner: string,

@@ -1,4 +1,7 @@
-/** Devices that hold a token of their own: of a pending account, and those that an account was transferred to. */
+/**
+ * Devices that have a token of their own: the device of a pending account, and devices to which an account was
+ * transferred.
+ */
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { invalidClaim } from '../../../http/errors.ts'

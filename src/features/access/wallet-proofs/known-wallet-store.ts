@@ -1,4 +1,4 @@
-/** SQL of the `known_wallet` table: the accounts of which it is known that a wallet holds a key of theirs. */
+/** SQL of the `known_wallet` table: the accounts for which a wallet is known to hold a key. */
 import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 

@@ -3,7 +3,7 @@ import { HOUR_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { deleteNoncesBefore } from './proof-nonce-store.ts'
 
-/** Much longer than the two minutes for which a proof may be accepted. */
+/** Much longer than the two minutes during which a proof may be accepted. */
 const NONCE_KEPT_MILLIS = HOUR_MILLIS
 
 export const proofNonceSweep: Sweep = {

@@ -2,8 +2,8 @@
  * Determines the keys that may currently sign for an identity, so that a wallet's proof can be checked against them.
  * The document or log is always fetched, because a cached one must not grant anything.
  *
- * Callers that ask for the same DID at once share one fetch. None of them gets the outcome of a fetch that began before
- * it asked, because a key may have been removed in between.
+ * Callers that ask for the same DID at once share one fetch. No caller gets the outcome of a fetch that began before it
+ * asked, because a key may have been removed in between.
  */
 import { SingleFlight } from '../../../base/single-flight.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -42,7 +42,7 @@ async function webAuthority(ctx: Context, did: Did): Promise<SigningAuthority> {
   const before = await hostingStateOf(ctx.db, did)
   if (!url || before.isHosted) return noKeys
   const resolution = await fetchWebDocument(ctx, did, url)
-  // The fetched document may have been served by this server, if only at the moment of the fetch.
+  // If hosting has changed meanwhile, this server may have served the fetched document itself.
   if ((await hostingStateOf(ctx.db, did)).changes !== before.changes) return noKeys
   if (resolution.ok) {
     const { document } = resolution

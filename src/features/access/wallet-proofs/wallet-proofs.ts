@@ -2,8 +2,8 @@
  * Proofs of wallets: a signature over an envelope (`signed-envelope.ts`), by a key that may currently sign for the
  * identity.
  *
- * A caller checks in this order, so that nothing is fetched for an unsigned text: the form of the proof, the account,
- * the signature, the authority, and last, in the transaction that acts on it, the nonce.
+ * Callers check in this order, so that nothing is fetched for a text without a signature: the form of the proof, the
+ * account, the signature, the authority, and finally, in the transaction that acts on the proof, the nonce.
  */
 import { Type, type Static } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -24,7 +24,7 @@ import { insertProofNonce } from './proof-nonce-store.ts'
 export { hasKnownWallets } from './known-wallet-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 
-/** How far a proof may be from the server's clock, in either direction. */
+/** How far the time of a proof may be from the server's clock, in either direction. */
 const WINDOW_SECS = 60
 const SIGNATURE_BYTES = 64
 const NONCE_BYTES = 32
@@ -40,17 +40,17 @@ export const proofMembers = {
 const givenProof = Type.Object(proofMembers)
 export type GivenProof = Static<typeof givenProof>
 
-/** A proof of good form. It proves nothing before its signature and its key are checked. */
+/** A well-formed proof. It proves nothing until its signature and its key are checked. */
 export interface Proof {
   key: PublicKey
   signature: Uint8Array
-  /** What the envelope repeats of it. */
+  /** The members that the envelope repeats. */
   signer: Signer
 }
 
 /**
- * Returns the proof that `did` is said to have made. Returns null if its key is not a did:key, if nonce or signature
- * are not canonical base64url of 32 and 64 bytes, or if its time is more than 60 seconds off.
+ * Returns the proof that `did` claims to have made. Returns null if its key is not a did:key, if nonce or signature are
+ * not canonical base64url of 32 and 64 bytes, or if its time is more than 60 seconds off.
  */
 export function parseProof(
   { clock, config }: Context,
@@ -60,13 +60,13 @@ export function parseProof(
   const bytes = parseBase64url(signature)
   if (bytes?.byteLength !== SIGNATURE_BYTES || parseBase64url(nonce)?.byteLength !== NONCE_BYTES) return null
   if (Math.abs(Math.floor(clock.now() / 1000) - timestamp) > WINDOW_SECS) return null
-  // Last, because it computes the point of a key that was not seen before.
+  // Parse the key last, because a key that was not seen before takes the computation of a point.
   const key = parseDidKey(signingKey)
   if (key === null) return null
   return { key, signature: bytes, signer: { aud: config.serverDid, did, key: signingKey, timestamp, nonce } }
 }
 
-/** What a proof that holds says about the identity. `head` is the newest entry of its PLC log, null for a did:web. */
+/** What a valid proof says about the identity. `head` is the newest entry of its PLC log, null for a did:web. */
 export interface Proven {
   alsoKnownAs: readonly string[]
   head: AuditEntry | null
@@ -90,7 +90,7 @@ export async function provenBy(
   return authority.keys.includes(signer.key) ? { alsoKnownAs: authority.alsoKnownAs, head: authority.head } : null
 }
 
-/** What is wrong with a proof, for the log. Callers get one refusal for all of them. */
+/** What is wrong with a proof, for the log. Callers get the same refusal for all faults. */
 export type ProofFault =
   | 'malformed or untimely proof'
   | 'no such account'
@@ -102,8 +102,8 @@ export type CheckedProof =
   { ok: true; proof: Proof; account: Account } | { ok: false; fault: ProofFault; account: Account | null }
 
 /**
- * Check a proof for an account here, all but its nonce: its form, the account, the signature and the key, in this
- * order. `did` is null if the caller sent none. Throws as `provenBy` does.
+ * Check everything about a proof for an account here except its nonce: its form, the account, the signature and the
+ * key, in this order. `did` is null if the caller sent none. Throws as `provenBy` does.
  */
 export async function checkProof(
   ctx: Context,
@@ -116,7 +116,7 @@ export async function checkProof(
     did: Did | null
     given: unknown
     envelopeOf: (signer: Signer) => Uint8Array
-    /** Whether an account in this state may do what the proof is for. */
+    /** Whether this account may do what the proof is for. */
     isAdmitted: (account: Account) => boolean | Promise<boolean>
   },
 ): Promise<CheckedProof> {
