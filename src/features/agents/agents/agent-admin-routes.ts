@@ -1,4 +1,7 @@
-/** Agents as operators see them: how many there are, and what ends them. What they did is for their holders. */
+/**
+ * Agents as operators see them: how many there are, and how to end them. What agents did is only for their account
+ * holders.
+ */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'

@@ -1,6 +1,6 @@
 /**
- * The page at which people confirm programs. It works in two steps: first sign-in and code, then the decision. Between
- * them the server keeps what was shown to whom; the second form has nothing but an unguessable id.
+ * The page at which people confirm programs. It works in two steps: first sign-in and code, then the decision. In
+ * between, the server stores what it has shown to whom. The second form contains nothing but an unguessable id.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
@@ -56,7 +56,7 @@ const wrongCode = faultAt('user_code', texts.wrongCode, 200)
 const notActive = faultAt(null, texts.notActive, 200)
 const walletFirst = faultAt(null, texts.walletFirst, 200)
 
-/** The code of the address is filled in and never submitted. */
+/** Shows the first form. The code in the address is filled in, but never submitted. */
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   const code = plainCode(call.url.searchParams.get('code') ?? '')
@@ -72,7 +72,7 @@ async function showAgain(call: PageCall, entered: EnteredClaim, fault: Fault | n
 const startAgain = (call: PageCall, message: Wording): Promise<Response> =>
   showAgain(call, { code: '', identifier: '', account: null }, faultAt('user_code', message))
 
-/** First step. A code is looked at only once it is known who enters it. */
+/** Handles the first form. Checks the code only once it is known who enters it. */
 async function identify(call: PageCall, form: URLSearchParams): Promise<Response> {
   const device = await deviceOf(call)
   const chosen = chosenAccount(device, form)
@@ -99,8 +99,8 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
 }
 
 /**
- * Show what the code asks for, and keep what is shown. `enter` throws if the password was replaced meanwhile, or the
- * browser was signed out.
+ * Show what the program with this code asks for, and store what is shown. `enter` throws if the password was replaced
+ * meanwhile, or the browser was signed out.
  */
 async function look(call: PageCall, account: Account, entered: EnteredClaim, enter: EnterPage): Promise<Response> {
   const { ctx } = call
@@ -132,7 +132,7 @@ const decisions = {
   },
 } as const
 
-/** Second step. What was shown serves one decision, whatever its outcome. */
+/** Handles the second form. What was shown serves a single decision, whatever its outcome. */
 async function decide(call: PageCall, form: URLSearchParams): Promise<Response> {
   const { ctx } = call
   const name = form.get('decision') ?? ''

@@ -1,4 +1,4 @@
-/** SQL of the `agent_claim_page` table: what a person who entered a code is shown, until the person decides. */
+/** SQL of the `agent_claim_page` table: what was shown to a person who entered a code, until the person decides. */
 import { createHash } from 'node:crypto'
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -32,11 +32,14 @@ export async function findShownClaim(reader: Reader, idHash: string, now: Millis
 export const takeShownClaim = (tx: Tx, idHash: string, now: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM agent_claim_page WHERE id_hash = ${idHash} AND expires_at > ${now}`)
 
-/** A wallet shows a claim without an id of its own. No form token has this hash, because form tokens are longer. */
+/**
+ * Key of what a wallet is shown, which has no id of its own. No form token has this hash, because form tokens are
+ * longer.
+ */
 const previewHash = (did: Did, claimId: string): string =>
   createHash('sha256').update(`preview of ${claimId} for ${did}`).digest('hex')
 
-/** Keep what a wallet is shown, in place of what it was shown of the claim before. */
+/** Store what a wallet is shown, in place of what it was shown of the same claim before. */
 export async function keepPreview(
   writer: Writer,
   { did, claimId, scopes }: ShownClaim,

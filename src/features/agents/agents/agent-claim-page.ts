@@ -21,7 +21,7 @@ import type { Claim } from './agent-claim-store.ts'
 import type { Registration } from './agent-registration-store.ts'
 
 export const CLAIM_PATH = '/agent/claim'
-/** Field of the decision: absent if the box is not ticked. */
+/** Field of the decision form; absent if the box is not ticked. */
 export const PRIVATE_READS = 'private_reads'
 
 /** What was entered, when the page is shown again. */
@@ -49,7 +49,7 @@ interface EnterCodeView {
   entered: EnteredClaim
   device: Device | null
   fault: Fault | null
-  /** `needed`: by the account that was chosen, so the part about it is open. */
+  /** `needed`: the chosen account has to use its wallet, so that part of the page is open. */
   wallet: 'none' | 'offered' | 'needed'
 }
 
@@ -105,7 +105,7 @@ function whoAsks({ type, issuer, subject, email }: Registration): Wording {
   }
 }
 
-/** A name that its owner has chosen, whatever the direction of its script. */
+/** A name that its owner has chosen, isolated because its script may have any direction. */
 const own = (words: Html): Html => html`<bdi>${words}</bdi>`
 
 const robot = html`<svg viewBox="0 0 24 24"><path d="M5 9h14v10H5zM12 9V5M9 13.5v1M15 13.5v1" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
@@ -119,7 +119,7 @@ const privateReads: PermissionLine = {
 }
 
 export interface DecisionView {
-  /** Names what was shown, for one decision. */
+  /** Id of what was shown, for one decision. */
   pageId: string
   account: Account
   claim: Claim

@@ -7,7 +7,7 @@ export interface Claim {
   registrationId: string
   userCode: string
   expiresAt: Millis
-  /** `pending` counts only until `expiresAt`: the sweep marks it later. */
+  /** A `pending` claim is valid only until `expiresAt`; the sweep marks it as expired later. */
   status: 'pending' | 'completed' | 'expired'
   email: string | null
   /** The program and the network that asked for the code; null if unknown. */

@@ -9,9 +9,9 @@ import { endClaim } from './agent-claims.ts'
 import { deleteUnclaimedEvents, unclaimedEventAt } from './agent-event-store.ts'
 import { abandonedRegistrations, deleteAbandoned } from './agent-registration-store.ts'
 
-/** Time for which a finished code is recognised, and an expired registration kept. */
+/** How long a finished code is recognised, and an expired registration kept. */
 const KEPT_MILLIS = DAY_MILLIS
-/** Expired registrations that are kept; older ones go before their time. */
+/** Most expired registrations that are kept. Older ones are deleted early. */
 const MAX_ABANDONED = 10_000
 /** How long events of unconfirmed registrations are kept, and how many. */
 const UNCLAIMED_EVENT_MILLIS = 30 * DAY_MILLIS
@@ -53,8 +53,8 @@ async function forgetAbandoned(tx: Tx, which: { before: number; keep?: number })
 }
 
 /**
- * Repeat a piece, each in a transaction of its own, until it changes fewer rows than fit into one. Returns how many in
- * all.
+ * Repeat a piece of work, each time in a transaction of its own, until it changes fewer rows than `PIECE`. Returns how
+ * many it changed in all.
  */
 async function repeated({ db }: Context, stopping: AbortSignal, piece: (tx: Tx) => Promise<number>): Promise<number> {
   let all = 0

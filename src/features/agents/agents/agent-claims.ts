@@ -1,6 +1,6 @@
 /**
- * Claims: a program shows a code of six digits, and the holder of an account who enters it reads what the program may
- * do, and confirms or denies it. Rows decide every race: a claim is completed once, and a registration confirmed once.
+ * Claims: a program shows a code of six digits. The holder of an account enters it, reads what the program may do, and
+ * confirms or denies it. Rows decide all races: a claim is completed once, and a registration is confirmed once.
  */
 import { randomInt } from 'node:crypto'
 import { OAuthError } from '../../../http/errors.ts'
@@ -41,7 +41,7 @@ import { assertionExpiry } from './agent-tokens.ts'
 // Opening
 
 const USER_CODES = 1_000_000
-/** Draws after which the codes in use must be nearly all there are. */
+/** Most random draws. If none of them is free, nearly all codes must be in use. */
 const MAX_DRAWS = 1000
 
 /** Returns a code that no pending claim has. `randomInt` rejects samples, so that every code is equally likely. */
@@ -53,7 +53,7 @@ async function newUserCode(tx: Tx): Promise<string> {
   throw new Error('nearly all user codes are in use')
 }
 
-/** Open a claim in place of those that are pending, and tell the holder if the account is known. */
+/** Open a claim in place of the pending ones, and notify the holder if the account is known. */
 export async function openClaim(
   exchange: Exchange,
   tx: Tx,
@@ -90,7 +90,9 @@ export async function openClaim(
   return claim
 }
 
-/** Returns the claim that may be confirmed now, or a new one. A resumed claim adds no event and no notice. */
+/**
+ * Returns the claim that can be confirmed now, or a new one. A claim that exists already adds no event and no notice.
+ */
 export const resumedClaim = async (
   exchange: Exchange,
   tx: Tx,
@@ -99,7 +101,7 @@ export const resumedClaim = async (
 ): Promise<Claim> =>
   (await findLiveClaim(tx, registration.id, exchange.ctx.clock.now())) ?? openClaim(exchange, tx, registration, email)
 
-/** What a client is told of a claim. */
+/** What a client is told about a claim. */
 export const claimWords = ({ config }: Context, { userCode }: Pick<Claim, 'userCode'>) => ({
   user_code: userCode,
   verification_uri: config.agentAuth.verificationUri,
@@ -114,7 +116,7 @@ async function expireOne(tx: Tx, { id, registrationId }: Claim, did: Did | null,
   return changed
 }
 
-/** Mark a claim as expired, with its event. Returns 0 if it was finished. */
+/** Mark a claim as expired, with its event. Returns 0 if the claim was finished already. */
 export const endClaim = async (tx: Tx, claim: Claim, now: Millis): Promise<number> =>
   expireOne(tx, claim, (await findRegistration(tx, claim.registrationId))?.did ?? null, now)
 
@@ -136,8 +138,8 @@ export async function enterRegistration(tx: Tx, registration: Registration, now:
 }
 
 /**
- * End a registration for good, with its event, and its pending codes. Returns 0 if it was revoked already, which adds
- * no second event.
+ * End a registration for good, with its event, and its pending codes. If it was revoked before, adds no second event
+ * and returns 0.
  */
 export async function endRegistration(
   tx: Tx,
@@ -154,17 +156,17 @@ export async function endRegistration(
 
 // Entering a code
 
-/** Why a code cannot be confirmed, in the order in which the reasons are looked for. */
+/** Why a code cannot be confirmed, in the order of the checks. */
 export type ClaimFault = 'unknown' | 'completed' | 'expired' | 'mismatch' | 'claimed' | 'closed'
 
 export type EnteredCode = { ok: true; claim: Claim; registration: Registration } | { ok: false; fault: ClaimFault }
 
-/** People may write a code in two groups. */
+/** Returns the digits of a typed code. People may write it in two groups. */
 export const plainCode = (typed: string): string => typed.replaceAll(/[\s-]/g, '')
 
 /**
- * Look up the code that was entered as this account. Throws `RateLimitExceeded` after ten codes that are unknown or
- * another account's, within five minutes.
+ * Look up the code that was entered as this account. Throws `RateLimitExceeded` after ten codes within five minutes
+ * that are unknown or belong to another account.
  */
 export async function enteredCode(
   exchange: Exchange,
@@ -199,26 +201,26 @@ function faultOfClaim(
 
 // Deciding
 
-/** Agents that may act for one account: all are listed at once. */
+/** Most agents of one account. All of them are listed at once. */
 const MAX_CLAIMED_AGENTS = 500
 
 /**
- * `lost`: another request decided meanwhile. `closed`: revoked, another account's, or the account is not active or has
- * as many agents as it may have.
- * `gone`: what the holder was shown has served a decision, or the holder's access has ended.
+ * `lost`: another request decided meanwhile. `closed`: the registration is revoked or another account's, or the account
+ * is not active or has the most agents that it may have. `gone`: what the holder was shown has already served a
+ * decision, or the holder's access has ended.
  */
 type Decision = 'done' | 'lost' | 'closed' | 'gone'
 
-/** Spends what the holder was shown, in the transaction of the decision. Returns false if it is gone. */
+/** Uses up what the holder was shown, in the transaction of the decision. Returns false if it was used up before. */
 export type Take = (tx: Tx) => Promise<boolean>
 
-/** Returns the scopes that an agent has once it is confirmed. */
+/** Returns the scopes that an agent gets when it is confirmed. */
 export const grantedScopes = ({ config }: Context): readonly string[] => config.agentAuth.grantedScopes
 
 /**
  * Confirm a claim as the holder of an account, who has been shown `grantedScopes`: the registration gets the account
- * and these scopes, in one transaction that only the first of several confirmations completes. `privateReads` says
- * whether the holder lets the agent read what only the account sees.
+ * and these scopes, in one transaction. Only the first of several confirmations succeeds. `privateReads` says whether
+ * the holder lets the agent read what only the account sees.
  */
 export async function confirmClaim(
   exchange: Exchange,
@@ -265,7 +267,7 @@ export async function confirmClaim(
   })
 }
 
-/** Deny a claim: end the registration if it is the account's, else the code alone. */
+/** Deny a claim: end the registration if it belongs to the account, otherwise only the code. */
 export async function denyClaim(exchange: Exchange, did: Did, claimId: string, take: Take): Promise<Decision> {
   const { db, clock } = exchange.ctx
   const now = clock.now()
@@ -283,7 +285,7 @@ export async function denyClaim(exchange: Exchange, did: Did, claimId: string, t
   return decision
 }
 
-/** One wording for everything that would say whose a registration is. */
+/** One refusal for all cases that would reveal to whom a registration belongs. */
 const notYours = () => new OAuthError(403, 'access_denied', 'This account cannot confirm the registration')
 const inFlight = (status: number) => new OAuthError(status, 'claimed_or_in_flight', 'The code has already been used')
 

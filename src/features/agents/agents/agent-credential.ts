@@ -2,8 +2,8 @@
  * The credential of agents: an access token sent as `Bearer`. The registration behind it is read at every request, so
  * that an agent stops the moment it is revoked.
  *
- * An endpoint is closed to agents unless its required scope says `agents`, whatever the scopes: a new endpoint, and
- * everything that manages accounts, identities or agents, must not open by a configured scope.
+ * An endpoint is closed to agents unless its required scope says `agents`, whatever scopes they have: no configured
+ * scope may open a new endpoint, or one that manages accounts, identities or agents.
  */
 import type { Credential } from '../../../http/credential.ts'
 import { insufficientScope, Refusal } from '../../../http/errors.ts'
@@ -22,7 +22,7 @@ const refused = (name: string, description: string) =>
     headers: { 'WWW-Authenticate': `Bearer error="invalid_token", error_description="${description}"` },
   })
 
-/** The refusal of an agent whose registration, account, issuer or scopes are gone. */
+/** The refusal of an agent whose registration, account, issuer or scopes no longer exist. */
 const agentEnded = () => refused('InvalidToken', 'The agent may no longer act for this account')
 
 export const agentCredential: Credential<AgentCaller> = {

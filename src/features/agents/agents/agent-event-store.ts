@@ -1,4 +1,7 @@
-/** SQL of the `agent_event` table, the record of what agents did and what became of them. Only its sweep deletes. */
+/**
+ * SQL of the `agent_event` table, the record of what agents did and of how they began and ended. Sweeps delete old
+ * events; otherwise, events are deleted only with their registration or account.
+ */
 import { randomUUID } from 'node:crypto'
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Act } from '../../../http/credential.ts'
@@ -39,12 +42,12 @@ export async function insertAgentEvent(
     VALUES (${randomUUID()}, ${registrationId}, ${type}, ${did}, ${detail === null ? null : JSON.stringify(detail)}, ${now})`)
 }
 
-/** What agents do with their access, as opposed to what becomes of it. */
+/** What agents do with their access. All other events say how an agent began or ended. */
 export type AgentUse = Act['type']
 
 /**
- * Record what an agent does in the transaction that does it, provided that the account still confirms it.
- * Returns 0 if it does not.
+ * Record what an agent does in the transaction that does it, if the account still allows the agent. Returns 0 if it
+ * does not.
  */
 export const insertAgentUse = (
   tx: Tx,
@@ -61,7 +64,7 @@ export const insertAgentUse = (
     SELECT ${randomUUID()}, id, ${type}, did, ${JSON.stringify(detail)}, ${now} FROM agent_registration
     WHERE id = ${registrationId} AND did = ${did} AND status = 'claimed'`)
 
-/** Returns the events of a registration, newest first. Null for `beforeSeq` starts at the newest. */
+/** Returns the events of a registration, newest first. If `beforeSeq` is null, starts at the newest. */
 export async function listAgentEvents(
   reader: Reader,
   registrationId: string,
@@ -77,7 +80,9 @@ export async function listAgentEvents(
   }))
 }
 
-/** When the event was added that `keep` newer ones of unclaimed agents follow; null if there are no more. */
+/**
+ * When the newest event of unclaimed agents after the `keep` newest was added; null if there are no more than `keep`.
+ */
 export const unclaimedEventAt = async (reader: Reader, keep: number): Promise<Millis | null> =>
   (
     await reader.get<{ at: Millis }>(
@@ -93,7 +98,7 @@ export const deleteUnclaimedEvents = (tx: Tx, before: Millis, limit: number): Pr
         AND NOT EXISTS (SELECT 1 FROM agent_registration r WHERE r.id = e.registration_id)
       ORDER BY created_at LIMIT ${limit})`)
 
-/** A page of registrations by id, and whether each has more than `keep` events. */
+/** A page of registrations in order of their ids, and whether each has more than `keep` events. */
 export const crowdedAgents = (
   reader: Reader,
   after: string,
@@ -104,7 +109,7 @@ export const crowdedAgents = (
       THEN 1 ELSE 0 END AS "isCrowded"
     FROM agent_registration r WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
 
-/** Returns the number of the oldest of the newest events; null if there are fewer. */
+/** Returns the number of the oldest of the newest `keep` events; null if there are fewer. */
 export const oldestKeptEvent = async (reader: Reader, registrationId: string, keep: number): Promise<number | null> =>
   (
     await reader.get<{ seq: number }>(sql`
@@ -112,7 +117,10 @@ export const oldestKeptEvent = async (reader: Reader, registrationId: string, ke
       ORDER BY seq DESC LIMIT 1 OFFSET ${keep - 1}`)
   )?.seq ?? null
 
-/** Delete the oldest of what an agent did with its access before an event. What became of it is kept. */
+/**
+ * Delete the oldest records, before an event, of what an agent did with its access. Records of how it began and ended
+ * stay.
+ */
 export const deleteUsesBefore = (
   writer: Writer,
   registrationId: string,

@@ -1,6 +1,7 @@
 /**
- * Deletes the oldest of what agents did, of those that did very much: the record is kept for as long as the account,
- * and what an agent writes and deletes again would let it grow forever. What became of an agent stays.
+ * Deletes the oldest events of agents that have done very much: the record is kept for as long as the account, and an
+ * agent that writes and deletes again and again would let it grow forever. Events that say how an agent began or ended
+ * stay.
  */
 import { setImmediate } from 'node:timers/promises'
 import { DAY_SECS } from '../../../base/durations.ts'
@@ -8,7 +9,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { crowdedAgents, deleteUsesBefore, oldestKeptEvent } from './agent-event-store.ts'
 
-/** Events of a registration that are kept, about 60 MB. The limits of an account allow 25,000 in a day. */
+/** Most events of a registration that are kept, about 60 MB. The limits of an account allow 25,000 in a day. */
 const MAX_EVENTS = 250_000
 /** Registrations whose events are counted in one turn of the event loop. */
 const PAGE_AGENTS = 10

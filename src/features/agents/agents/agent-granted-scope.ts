@@ -1,6 +1,7 @@
 /**
- * What an agent may do at this moment. A token says what it was made for; since then the account may have ended the
- * agent or been deactivated, and the operator may have removed the agent's issuer or some of the scopes.
+ * What an agent may do at this moment. A token only says what the agent could do when it was issued. Since then, the
+ * account may have ended the agent or been deactivated, and the operator may have removed the agent's issuer or some
+ * scopes.
  */
 import { wantsAgents } from '../../../platform/configuration/capabilities.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -21,11 +22,14 @@ export interface AgentGrantedScope {
   scopes: readonly string[]
   /** Whether it may read what only the account sees. */
   privateReads: boolean
-  /** Whether the account was made for it. */
+  /** Whether the account was made for the agent. */
   ofChild: boolean
 }
 
-/** Returns what the agent may do now, of the scopes that it had once, or null if it may not act. */
+/**
+ * Returns what the agent may do now; null if it may not act. `had`: the scopes in its token, which the result never
+ * exceeds.
+ */
 export async function grantedScopeOf(
   { config }: Pick<Context, 'config'>,
   reader: Reader,

@@ -49,8 +49,8 @@ interface Granted {
 }
 
 /**
- * What a confirmed registration may have now. Throws `access_denied` if the account is not active or the provider is no
- * longer trusted, and `invalid_grant` if no scope is left.
+ * Returns what a confirmed registration may have now. Throws `access_denied` if the account is not active or the
+ * provider is no longer trusted, and `invalid_grant` if no scope is left.
  */
 async function granted(
   ctx: Context,
@@ -67,7 +67,7 @@ async function granted(
   return { registration, did, scopes }
 }
 
-/** Record that a token was issued, in the transaction that decides that it is. */
+/** Record that a token is issued, in the transaction that decides so. */
 const recordToken = (
   tx: Tx,
   { registration, did, scopes }: Granted,
@@ -122,19 +122,17 @@ async function exchangeAssertion(exchange: Exchange, parameters: OAuthParameters
 
 // The polling grant
 
-/** Time that a client has to wait between polls. */
+/** Minimum time between two polls of a client. */
 export const POLL_SECS = 5
 const MAX_POLLED = 20_000
 
 /**
- * When each claim token was last polled, by its hash, on the monotonic clock. One that was forgotten may be polled at
- * once.
+ * When each claim token was last polled, by its hash, on the monotonic clock. A token that was forgotten may be polled
+ * at once.
  */
 const polls = perContext(() => new BoundedCache<number>(MAX_POLLED))
 
-/**
- * Throws `slow_down` within five seconds of the last poll that was let through. Unknown tokens wait like known ones.
- */
+/** Throws `slow_down` within five seconds of the last accepted poll. Unknown tokens have to wait like known ones. */
 function waitForTurn(ctx: Context, hash: string): void {
   const now = ctx.clock.monotonic()
   const last = polls(ctx).get(hash)
@@ -143,7 +141,7 @@ function waitForTurn(ctx: Context, hash: string): void {
   polls(ctx).set(hash, now)
 }
 
-/** Time that a stored assertion must have left to be sent once more. */
+/** Minimum remaining lifetime of a stored assertion for it to be sent once more. */
 const MIN_ASSERTION_MILLIS = MINUTE_MILLIS
 
 /** Report the state of a claim to the agent, and issue tokens once it is confirmed. */
@@ -185,8 +183,8 @@ async function pollClaim(exchange: Exchange, parameters: OAuthParameters): Promi
 }
 
 /**
- * Throws `authorization_pending` as long as a code may be confirmed, or has not been asked for. Returns if neither
- * seems to hold now.
+ * Throws `authorization_pending` while a code can be confirmed, or none has been requested. Returns if neither seems to
+ * be the case now.
  */
 async function refuseWaiting({ db, clock }: Context, { id, claimTokenExpiresAt }: Registration): Promise<void> {
   const now = clock.now()

@@ -22,7 +22,7 @@ const MAX_BODY_BYTES = 32 * 1024
 
 const refused = (error: string, reason: string) => new OAuthError(400, error, reason)
 
-/** Returns a JSON object. Throws `invalid_request` if the body is none. */
+/** Returns the JSON object in the body. Throws `invalid_request` if there is none. */
 async function membersOf(body: RequestBody): Promise<object> {
   if (body.contentType !== 'application/json')
     throw refused('invalid_request', 'the body must be of type application/json')
@@ -50,7 +50,7 @@ async function identity(call: RouteCall<null>): Promise<object> {
   )
 }
 
-/** Open the claim of a registration that waits, or tell the code of the one that is open. */
+/** Open a claim for a registration that waits, or return the code of the open one. */
 async function claim(call: RouteCall<null>): Promise<object> {
   const { ctx, body, replyHeaders } = call
   replyHeaders.set('Cache-Control', 'no-store')
@@ -81,8 +81,8 @@ async function claim(call: RouteCall<null>): Promise<object> {
 }
 
 /**
- * The guard of account owners, in the errors of these routes. Throws `invalid_token` (401), or `access_denied` and
- * `insufficient_scope` (403).
+ * The guard of account owners, with the error names of these routes. Throws `invalid_token` (401), or `access_denied`
+ * and `insufficient_scope` (403).
  */
 const claimOwner: Guard<OwnerCaller> = inOtherWords(owner, (refusal, exchange) => {
   const { status, name, message, options } = refusal
@@ -104,8 +104,8 @@ function privateReadsOf(members: { private_reads?: unknown }): boolean {
 }
 
 /**
- * The scopes are those of the configuration, which may have changed since a wallet showed them: the server was
- * restarted.
+ * Confirms a claim. The scopes are those of the configuration. They may have changed since a wallet showed them, if the
+ * server was restarted.
  */
 async function confirm(call: RouteCall<OwnerCaller>): Promise<object> {
   const { ctx, caller, body, replyHeaders } = call
@@ -130,7 +130,7 @@ async function confirm(call: RouteCall<OwnerCaller>): Promise<object> {
 
 const previewSchema = Type.Object({ userCode: Type.Optional(Type.Unknown()) })
 
-/** Whatever is wrong with a code, the answer is the same. */
+/** Shows a claim to a wallet. The response is the same whatever is wrong with a code. */
 async function preview(call: RouteCall<OwnerCaller>): Promise<object> {
   const { ctx, caller, body, replyHeaders } = call
   replyHeaders.set('Cache-Control', 'no-store')

@@ -1,6 +1,6 @@
 /**
- * What the holder of an account is told of agents that others register. A stranger causes these: no mail repeats a text
- * of theirs.
+ * Tells the holder of an account about agents that others register. Strangers can cause these notices, so no mail
+ * repeats a stranger's text.
  */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { requestOrigin, type Origin } from '../../../http/origin.ts'
@@ -38,7 +38,7 @@ export async function pushClaim(
   await enqueuePush(ctx, tx, did, message, { ttlSecs: Math.ceil((expiresAt - createdAt) / 1000) })
 }
 
-/** Charges the limit of the account once for each request, because a transaction may run twice. */
+/** Charges the limit of the account once for each request, although a transaction may run twice. */
 const mayPushClaim = perContext(({ limits }) => {
   const charged = new WeakMap<Exchange, boolean>()
   return (exchange: Exchange, did: Did): boolean => {
@@ -49,8 +49,8 @@ const mayPushClaim = perContext(({ limits }) => {
 })
 
 /**
- * Order the mail about an agent that asks for the account. `issuer` is the trusted provider that vouches for it, if
- * any.
+ * Order the mail about an agent that requests access to the account. `issuer` is the trusted provider that vouches for
+ * it, if any.
  */
 export const noteRequest = (exchange: Exchange, tx: Tx, did: Did, issuer: string | null): Promise<void> =>
   announceIn(tx, { ctx: exchange.ctx }, 'agentAsks', did, {
@@ -58,7 +58,7 @@ export const noteRequest = (exchange: Exchange, tx: Tx, did: Did, issuer: string
     ...(issuer !== null && { issuer }),
   })
 
-/** Order the mail about an agent that tried to get, or to give away, what it may not. Does not delay the response. */
+/** Order the mail about an agent that tried to get or give access without permission. Does not delay the response. */
 export function announceRefusedAgent(exchange: Exchange, did: Did): void {
   const { ctx } = exchange
   const origin = strangerAt(exchange)

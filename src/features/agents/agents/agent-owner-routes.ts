@@ -11,7 +11,7 @@ import { listAgents, type ListedAgent } from './agent-registration-store.ts'
 const MAX_PAGE = 100
 const DEFAULT_PAGE = 50
 
-/** The same for an agent of another account, so as not to reveal whose it is. */
+/** The same refusal for an agent of another account, so as not to reveal whose it is. */
 const unknownAgent = () => notFound('No such agent')
 
 const agentView = ({
@@ -52,7 +52,7 @@ const eventView = ({ id, type, did, detail, createdAt }: AgentEvent) => ({
   createdAt: wireTime(createdAt),
 })
 
-/** Returns a whole number of the query, or null if it is absent. Throws `InvalidClaim`. */
+/** Returns a whole number in the query, or null if it is absent. Throws `InvalidClaim`. */
 function wholeNumber(params: URLSearchParams, name: string, pattern: RegExp): number | null {
   const text = params.get(name) ?? ''
   if (text === '') return null

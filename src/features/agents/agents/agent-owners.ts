@@ -35,8 +35,9 @@ export async function endAgent(exchange: Exchange, did: Did, id: string): Promis
 }
 
 /**
- * End every agent that the account has confirmed, because an intruder may have confirmed it. As apps can be signed in
- * again, a provider may request access again, except after its agent was ended individually. Returns how many ended.
+ * End every agent that the account has confirmed, because an intruder may have confirmed it. A provider may then
+ * request access again, just as apps can be signed in again, except for an agent that was ended individually. Returns
+ * how many ended.
  */
 export async function endAgentsOf(
   tx: Tx,
@@ -50,7 +51,7 @@ export async function endAgentsOf(
   return agents.length
 }
 
-/** Returns a page of what an agent did, newest first. `cursor` starts the next page; null if this is the last. */
+/** Returns a page of what an agent did, newest first. `cursor` is for the next page; null if this is the last. */
 export async function auditPage(
   { db }: Pick<Context, 'db'>,
   id: string,
@@ -62,7 +63,7 @@ export async function auditPage(
 
 // Operators
 
-/** Agents that one transaction ends: each may cause a mail, and other writes wait. */
+/** Most agents that one transaction ends: each may cause a mail, and other writes wait. */
 const BATCH = 50
 
 /** End an agent for an operator, with the mail to its holder. Returns false if there is no such agent. */
@@ -113,7 +114,7 @@ export async function endForOperator(
   registration: Pick<Registration, 'id' | 'did' | 'clientName' | 'openedWith' | 'confirmedAt'>,
 ): Promise<void> {
   await endRegistration(tx, registration, exchange.ctx.clock.now(), { source: 'operator' })
-  // Until the holder has confirmed it, a stranger may have written its name to have it mailed.
+  // Until the holder has confirmed the agent, its name may be a text that a stranger wants to have mailed.
   const name = registration.confirmedAt === null ? undefined : ownNameOf(registration)
   if (registration.did !== null)
     await announceIn(tx, exchange, 'agentEndedByOperator', registration.did, { actor, name })

@@ -4,7 +4,7 @@ import type { Did, Millis } from '../../../protocol/identifiers.ts'
 
 export type RegistrationType = 'anonymous' | 'service_auth' | 'identity_assertion' | 'child'
 
-/** `active` waits for a person to confirm it, `claimed` may act, `revoked` is final. */
+/** `active`: waits for a person to confirm it. `claimed`: may act. `revoked`: ended for good. */
 export type RegistrationStatus = 'active' | 'claimed' | 'revoked'
 
 export interface Registration {
@@ -16,7 +16,7 @@ export interface Registration {
   subject: string | null
   parentDid: Did | null
   email: string | null
-  /** Canonical and sorted. */
+  /** Scopes in canonical form, sorted. */
   scopes: readonly string[]
   /** Whether it may read what only the account sees. The account holder decides when confirming it. */
   privateReads: boolean
@@ -34,7 +34,7 @@ export interface Registration {
   updatedAt: Millis
 }
 
-/** What an agent calls itself: unverified. */
+/** The name that an agent gives itself, unverified. */
 export const ownNameOf = ({
   clientName,
   openedWith,
@@ -79,10 +79,13 @@ export interface ListedAgent extends Registration {
   lastUsedAt: Millis | null
 }
 
-/** Strangers can make agents request access to an account, so only the newest unconfirmed ones are listed. */
+/**
+ * Most unconfirmed agents that are listed, the newest: strangers can make any number of agents request access to an
+ * account.
+ */
 const MAX_LISTED_UNCONFIRMED = 200
 
-/** Returns the agents of an account, newest first: all that may act for it, and the newest others. */
+/** Returns the agents of an account, newest first: all agents that may act for it, and the newest of the others. */
 export async function listAgents(reader: Reader, did: Did): Promise<ListedAgent[]> {
   const rows = await reader.all<Row & { lastUsedAt: Millis | null }>(sql`
     SELECT ${columns}, (
@@ -124,8 +127,8 @@ export const listAgentsOfIssuer = (
     WHERE issuer = ${issuer} AND type = 'identity_assertion' AND status <> 'revoked' ORDER BY id LIMIT ${limit}`)
 
 /**
- * Returns what decides how far an agent may act, or null unless the account has confirmed it. Read at every request of
- * an agent.
+ * Returns what decides how far an agent may act; null if the account has not confirmed it. Read at every request of an
+ * agent.
  */
 export async function findClaimed(
   reader: Reader,
@@ -152,7 +155,7 @@ export async function insertRegistration(tx: Tx, registration: Registration): Pr
 }
 
 /**
- * Bind a registration that waits to the account that confirms it. Returns 0 if it no longer waits, or waits for another
+ * Bind a pending registration to the account that confirms it. Returns 0 if it is no longer pending, or is for another
  * account.
  */
 export const confirmRegistration = (
@@ -187,7 +190,7 @@ export const countClaimed = async (reader: Reader, did: Did): Promise<number> =>
 export const claimedAgentsOf = (reader: Reader, did: Did): Promise<Pick<Registration, 'id' | 'did'>[]> =>
   reader.all(sql`SELECT id, did FROM agent_registration WHERE did = ${did} AND status = 'claimed'`)
 
-/** Let the providers of agents that may act for an account register others in their place. */
+/** Let the providers of an account's agents register new agents in place of these. */
 export const freeSubjectsOf = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`
     UPDATE agent_registration SET former_subject = subject, subject = NULL
@@ -196,7 +199,7 @@ export const freeSubjectsOf = (tx: Tx, did: Did): Promise<number> =>
 export const updateAssertionExpiry = (tx: Tx, id: string, expiresAt: Millis, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE agent_registration SET assertion_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)
 
-/** Give a registration that waits a new claim token, which voids the old one. Returns 0 if it no longer waits. */
+/** Give a pending registration a new claim token, which voids the old one. Returns 0 if it is no longer pending. */
 export const updateClaimToken = (
   tx: Tx,
   id: string,

@@ -1,4 +1,4 @@
-/** How programs register: anonymously, for the holder of an email address, or with the word of a trusted provider. */
+/** How programs register: anonymously, for the holder of an email address, or vouched for by a trusted provider. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { OAuthError } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
@@ -24,7 +24,7 @@ import { clampedScopes } from './agent-scopes.ts'
 import { assertionExpiry, issueAssertion } from './agent-tokens.ts'
 import { verifyIdentityAssertion, type VerifiedIdentity } from './identity-assertions.ts'
 
-/** Members of the request's body that count. */
+/** The members of the request's body that are used. */
 export type IdentityRequest = Partial<
   Record<'type' | 'assertion_type' | 'assertion' | 'login_hint' | 'client_name', string>
 >
@@ -91,8 +91,8 @@ async function addRegistration(
 }
 
 /**
- * Charged once a registration is about to add rows. Each way to register has a budget of its own: flooding one that is
- * open to everyone must not lock out agents with a provider, or other networks. Throws `RateLimitExceeded`.
+ * Charges a registration that is about to add rows. Each way to register has a budget of its own: someone who floods a
+ * way that is open to everyone must not lock out agents with a provider, or other networks. Throws `RateLimitExceeded`.
  */
 const chargeRow = (exchange: Exchange, type: RegistrationType): Promise<void> =>
   charge(exchange, { name: 'agentIdentityTotal', key: type, from: exchange.client })
@@ -117,7 +117,7 @@ async function registerAnonymously(exchange: Exchange, request: IdentityRequest)
   }
 }
 
-/** What an agent is told that gets an assertion. */
+/** The response to an agent that gets an assertion. */
 async function withAssertion(
   { ctx }: Exchange,
   { id, type }: Pick<Registration, 'id' | 'type'>,
@@ -136,21 +136,19 @@ async function withAssertion(
   }
 }
 
-/** What an agent is told that has to show a code. */
+/** The response to an agent that has to show a code. */
 const withCode = ({ ctx }: Exchange, claimToken: string, claim: Claim) => ({
   claim_token: claimToken,
   claim: { ...claimWords(ctx, claim), expires_at: wireTime(claim.expiresAt) },
 })
 
-/** Returns the active account with an address; null also for one that may confirm nothing. */
+/** Returns the active account with an address; null also for an account that cannot confirm agents. */
 async function holderAt({ ctx }: Exchange, email: string): Promise<Account | null> {
   const account = await accountWithEmail(ctx.db, email)
   return account !== null && activityOf(account).active ? account : null
 }
 
-/**
- * The response tells whether an address has an account here. The limit of the address keeps that from being searched.
- */
+/** The response tells whether an address has an account here. The limit on the client's address prevents a search. */
 async function registerForAddress(exchange: Exchange, request: IdentityRequest): Promise<object> {
   const { login_hint: hint = '' } = request
   const { ctx } = exchange
@@ -189,10 +187,10 @@ async function requireAccount(tx: Tx, { did }: Account, status: number): Promise
 
 // With the word of a provider
 
-/** Requests for another code of one registration within this time get the same code. */
+/** Requests within this time for another code of one registration get the same code. */
 const FRESH_CODE_MILLIS = 5000
 
-/** The refusal of an agent that its person has to confirm first, with what to show to the person. */
+/** The refusal of an agent that its user has to confirm first, with the code to show to the user. */
 const interactionRequired = (code: object): Response =>
   Response.json(
     { error: 'interaction_required', error_description: 'The account holder has to confirm this agent', ...code },
@@ -212,7 +210,9 @@ async function registerByProvider(exchange: Exchange, request: IdentityRequest):
 
 type Identity = Extract<VerifiedIdentity, { ok: true }>
 
-/** The transaction decides whether an identity is new: of two first requests, the second one finds the first. */
+/**
+ * The transaction decides whether an identity is new: of two simultaneous first requests, the second finds the first.
+ */
 async function registerIdentity(
   exchange: Exchange,
   { issuer, subject, email }: Identity,
@@ -230,7 +230,7 @@ async function registerIdentity(
     if (registration.status === 'claimed') await updateAssertionExpiry(tx, registration.id, expiresAt, ctx.clock.now())
     return registration.status === 'active' ? askedAgain(exchange, tx, registration) : { registration, code: null }
   })
-  // It was known, and its account was deleted meanwhile.
+  // The identity was known, but its account was deleted meanwhile.
   if (outcome === null) throw accessDenied(403, 'The account no longer exists')
   const { registration, code } = outcome
   if (code !== null) return interactionRequired(code)
@@ -247,7 +247,7 @@ async function registerIdentity(
 }
 
 /**
- * Returns the account that a new identity asks for. Throws `invalid_grant` without an address, `access_denied` without
+ * Returns the account that a new identity requests. Throws `invalid_grant` without an address, `access_denied` without
  * an account.
  */
 async function accountToAsk(exchange: Exchange, email: string | null): Promise<Account> {
@@ -280,8 +280,8 @@ async function firstSeen(
 }
 
 /**
- * Give a new claim token, because only the hash of the old one is known, and the pending code or, after a moment, a new
- * one.
+ * Returns a new claim token, because only the hash of the old one is known; and the pending code or, after a moment, a
+ * new one.
  */
 async function askedAgain(exchange: Exchange, tx: Tx, registration: Registration) {
   const { config, clock } = exchange.ctx

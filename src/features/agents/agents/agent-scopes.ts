@@ -8,8 +8,8 @@ function intersection(scopes: readonly string[], others: readonly string[]): str
 }
 
 /**
- * What an agent may have now, of the scopes that it had once: nothing that the configuration or the registration no
- * longer grants. Configured scopes that were added later never widen it.
+ * Returns which scopes an agent still has, of those that it once had: leaves out scopes that the configuration or the
+ * registration no longer grants. Scopes that are configured later never widen the result.
  */
 export const clampedScopes = (
   { agentAuth }: Config,

@@ -2,8 +2,8 @@
  * The tokens of agents, signed with the key of the OAuth server.
  *
  * An assertion says who the agent is, for an hour; the token endpoint exchanges it for access tokens of five minutes.
- * Both have the same issuer, audience and subject, and differ in `typ` and `registration_type`: an access token must
- * never count as an assertion, or an agent could extend its access for ever.
+ * Both have the same issuer, audience and subject, and differ in `typ` and `registration_type`: if an access token
+ * counted as an assertion, an agent could extend its access for ever.
  */
 import { randomUUID } from 'node:crypto'
 import { isOwnOrigin } from '../../../platform/configuration/service-names.ts'
@@ -21,7 +21,7 @@ const ASSERTION_TYPE = 'JWT'
 const ES256_PREFIX = 'eyJhbGciOiJFUzI1NiI'
 
 export interface Assertion {
-  /** The DID of the account; the id of the registration before it is confirmed. */
+  /** The DID of the account; before the registration is confirmed, the registration's id. */
   subject: string
   registrationId: string
   registrationType: RegistrationType
@@ -63,7 +63,7 @@ export async function issueAssertion(
  */
 export async function readAssertion(ctx: Context, text: string): Promise<Assertion | null> {
   const jws = decodeJws(text)
-  // A signature has one spelling here: others would decode to the same bytes.
+  // Accept only one spelling of a signature: others would decode to the same bytes.
   if (jws === null || !text.endsWith(`.${base64url(jws.signature)}`)) return null
   if (jws.header.typ !== ASSERTION_TYPE || 'crit' in jws.header || !verifyJws(jws, (await serverKey(ctx)).publicKey))
     return null
@@ -114,7 +114,7 @@ export function claimsToBeAgentToken(token: string): boolean {
 }
 
 /**
- * Returns what an agent's access token grants now, which is looked up at every request: `scope` is never wider than its
+ * Returns what an agent's access token grants now, looked up at every request. `scope` is never wider than the
  * registration and the configuration allow. The fault is `revoked` if nothing is left, or if the agent may not act.
  */
 export async function readAgentToken(

@@ -1,6 +1,6 @@
 /**
  * The door of agents: programs that act for an account, within scopes that its holder has confirmed, until the holder
- * or their provider ends it.
+ * or the agent's provider ends that.
  */
 export type { AgentEvent } from './agent-event-store.ts'
 export { auditPage, endAgent, endForOperator, visibleAgent } from './agent-owners.ts'

@@ -12,7 +12,7 @@ export type VerifiedIdentity =
   | {
       ok: true
       issuer: string
-      /** The provider's name for whom the agent acts. */
+      /** The provider's name for the person for whom the agent acts. */
       subject: string
       /** In lower case; null if the provider does not say, or says that it is not verified. */
       email: string | null
@@ -27,7 +27,7 @@ export type VerifiedIdentity =
 /** Types of other tokens that an issuer may sign for the same audience. */
 const otherTypes = ['at+jwt', 'dpop+jwt', 'secevent+jwt', 'logout+jwt']
 
-/** How far ahead the issuer's clock may be when it issues. */
+/** How far the issuer's clock may be ahead when it issues an assertion. */
 const MAX_AHEAD_SECS = 120
 /** OpenID Connect Core, section 2: no subject is longer. */
 const MAX_SUBJECT_CHARS = 255
@@ -42,8 +42,8 @@ const refusals: Record<TokenFault, { status: number; error: Extract<VerifiedIden
 const invalid = (reason: string): VerifiedIdentity => ({ ok: false, ...refusals.invalid, reason })
 
 /**
- * Verify an assertion, and use it up: each one is accepted once. Throws `LookupsFull` when too many names are being
- * looked up.
+ * Verify an assertion, and use it up: each assertion is accepted once. Throws `LookupsFull` when too many names are
+ * being looked up.
  */
 export async function verifyIdentityAssertion(ctx: Context, text: string): Promise<VerifiedIdentity> {
   const token = await verifyIssuerToken(ctx, text, otherTypes)
@@ -58,7 +58,7 @@ export async function verifyIdentityAssertion(ctx: Context, text: string): Promi
   if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return invalid('jti is not a string')
   const signIn = faultOfSignIn(ctx, claims, now)
   if (signIn !== null) return signIn
-  // Without `jti` the token itself is its id. Other spellings of the signature have the same signed text.
+  // Without `jti`, the signed text is the id. The signature is left out, because it can be spelled in other ways.
   const id = digest([issuer, jti ?? null, jti === undefined ? text.slice(0, text.lastIndexOf('.')) : null])
   const expiresAt = (Math.ceil(exp) + LEEWAY_SECS + 1) * 1000
   if (!(await useOnce(ctx.db, 'identity-assertion', id, expiresAt)))
@@ -68,7 +68,7 @@ export async function verifyIdentityAssertion(ctx: Context, text: string): Promi
 
 const digest = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('base64url')
 
-/** A subject is stored and shown. */
+/** Whether a subject can be stored and shown. */
 const isSubject = (sub: unknown): sub is string =>
   typeof sub === 'string' && sub !== '' && sub.length <= MAX_SUBJECT_CHARS && sub.isWellFormed() && !/\p{Cc}/u.test(sub)
 
@@ -81,8 +81,8 @@ function faultOfSignIn({ config }: Context, { auth_time: authTime }: Claims, now
 }
 
 /**
- * Returns the address, unless the issuer says that it is not verified. Addresses are ASCII here before they are put in
- * lower case, because other letters may become those of another person's address.
+ * Returns the address, unless the issuer says that it is not verified. Accepts only ASCII before it converts to lower
+ * case, because other letters may turn into those of another person's address.
  */
 function verifiedEmail({ email, email_verified: isVerified }: Claims): string | null {
   if (typeof email !== 'string' || (isVerified !== undefined && isVerified !== true)) return null

@@ -9,7 +9,7 @@ import { fetchDocument } from '../../../platform/network/json-document.ts'
 import { KeySets, type Jwk } from '../../../platform/network/key-sets.ts'
 import { publicKeyFor, type ForeignAlgorithm } from '../../../protocol/foreign-keys.ts'
 
-/** Apart from the key sets of OAuth clients, which strangers choose: those cannot displace an issuer's. */
+/** Cached apart from the key sets of OAuth clients: strangers choose those, and must not displace an issuer's keys. */
 const issuerKeySets = perContext((ctx) => {
   const { jwksCacheTtlSecs: ttlSecs, jwksRefetchCooldownSecs: cooldownSecs } = ctx.config.agentAuth
   return new KeySets({ clock: ctx.clock, ttlSecs, cooldownSecs, fetch: (url) => fetchKeySet(ctx, url) })

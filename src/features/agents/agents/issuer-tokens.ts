@@ -1,8 +1,8 @@
 /**
  * Checks that all kinds of tokens of trusted issuers share.
  *
- * Nothing is fetched and no signature is verified before the token names an issuer that is trusted, and the algorithm
- * that the configuration gives to this issuer.
+ * Nothing is fetched and no signature is verified unless the token names a trusted issuer, and the algorithm that the
+ * configuration has for this issuer.
  */
 import { isOwnOrigin } from '../../../platform/configuration/service-names.ts'
 import type { TrustedIssuer } from '../../../platform/configuration/trusted-issuers.ts'
@@ -15,7 +15,7 @@ import { keysOfIssuer } from './issuer-keys.ts'
 /** Seconds by which clocks may differ. */
 export const LEEWAY_SECS = 60
 
-/** Latest time that a `Date` can express: numbers beyond it are no times. */
+/** Latest time that a `Date` can express. Numbers beyond it are not times. */
 const MAX_SECS = 8.64e12
 
 /**
@@ -43,7 +43,7 @@ export async function verifyIssuerToken(
   text: string,
   otherTypes: readonly string[],
 ): Promise<TokenOutcome> {
-  // An unsigned token can be read too: it is refused for its algorithm.
+  // Decode an unsigned token too, so that it is refused for its algorithm.
   const jws = decodeJws(text.replace(/\.$/, '.AA'))
   const iss = jws?.payload['iss']
   if (jws === null || typeof iss !== 'string') return refuse('unreadable', 'The token is malformed or has no iss')
@@ -51,7 +51,7 @@ export async function verifyIssuerToken(
   if (issuer === undefined) return refuse('untrusted', 'The issuer is not enabled on this server')
   const { alg, typ, kid } = jws.header
   if (alg !== issuer.algorithm) return refuse('invalid', `The token must be signed with ${issuer.algorithm}`)
-  // A signature has one spelling here: others would decode to the same bytes.
+  // Accept only one spelling of a signature: others would decode to the same bytes.
   if (!text.endsWith(`.${base64url(jws.signature)}`)) return refuse('invalid', 'The signature is not valid')
   if ('crit' in jws.header) return refuse('invalid', 'The token has extensions that are not supported')
   if (otherTypes.includes(mediaType(typ))) return refuse('invalid', 'The token is for another purpose')

@@ -36,7 +36,7 @@ async function notify(call: RouteCall<null>): Promise<Response> {
   return new Response(null, { status: 202 })
 }
 
-/** Returns the subject whose agent ends. Throws `invalid_request` if the token is no such event. */
+/** Returns the subject whose agent the event ends. Throws `invalid_request` if the token is not such an event. */
 function subjectOf({ iat, jti, events, sub }: Claims): string {
   if (!isTime(iat) || typeof jti !== 'string' || jti === '') throw invalid('iat or jti is missing')
   const event = isObject(events) && Object.hasOwn(events, ASSERTION_REVOKED) ? events[ASSERTION_REVOKED] : null
@@ -51,7 +51,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isNonEmptyText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** A child has a subject too, which its account chose: only what this issuer has registered may end. */
+/** Ends only what this issuer has registered: a child has a subject too, which its parent account has chosen. */
 async function endAgentOf({ ctx }: RouteCall<null>, issuer: string, subject: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)

@@ -1,6 +1,6 @@
 /**
- * Children, the accounts that accounts have made for agents, are deleted by their parents, or with them: after a while
- * in which that can be undone.
+ * Deletion of children, which are accounts that other accounts have made for agents. A parent can delete a child, and
+ * children are deleted with their parent, in both cases after a delay in which that can be undone.
  */
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -10,8 +10,8 @@ import { endRegistration, findRegistration } from '../agents/agents.ts'
 import { findChild, livingChildrenOf, setChildDeletion } from './child-store.ts'
 
 /**
- * End the agent of a child, and deactivate its account until it is deleted. Returns when that is. Returns the time of
- * the deletion if the account is gone, and null if there is no such child.
+ * End the agent of a child, and deactivate its account until it is deleted. Returns the time of the deletion, even if
+ * the account has been deleted already; null if there is no such child.
  */
 export async function scheduleChildDeletion(ctx: Context, tx: Tx, did: Did): Promise<Millis | null> {
   const child = await findChild(tx, did)
@@ -26,7 +26,7 @@ export async function scheduleChildDeletion(ctx: Context, tx: Tx, did: Did): Pro
   return deleteAfter
 }
 
-/** Schedule the deletion of all children of an account, whose own deletion is then not refused. */
+/** Schedule the deletion of all children of an account, so that they do not stand in the way of its own deletion. */
 export async function scheduleChildrenOf(ctx: Context, tx: Tx, parent: Did): Promise<void> {
   for (const child of await livingChildrenOf(tx, parent)) await scheduleChildDeletion(ctx, tx, child)
 }

@@ -1,13 +1,12 @@
 /**
- * Makes a child: an account of its own for an agent, whose identity belongs to the wallet of the account that asks.
- * This server holds the key that signs its repository, and nothing else of it.
+ * Makes a child: an account of its own for an agent, whose identity belongs to the wallet of the account that asks. Of
+ * its keys, this server has only the one that signs its repository.
  *
  * The order survives a kill between any two steps, because a repeated request continues:
  *
  * 1. in one transaction, create the account and its repository, deactivated and unannounced. This decides races for the
- *    handle, the identity and the signing key;
- * 2. submit the identity to the directory, and store that it has it;
- * 3. in one transaction, add the registration of the agent, and activate and announce the account.
+ * handle, the identity and the signing key; 2. submit the identity to the directory, and store that the directory has
+ * it; 3. in one transaction, add the registration of the agent, and activate and announce the account.
  */
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
@@ -47,10 +46,10 @@ import { isHandleFree } from '../../identity/handles/handles.ts'
 import { keepDidDocument, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
 import { createRepo, repoNews, requireConfirmedAddress } from '../../data/repo/repo.ts'
 
-/** Children of one account whose accounts exist: all are listed at once, and are deleted with their parent. */
+/** Most children of an account that exist: all are listed at once, and are deleted with their parent. */
 const MAX_CHILDREN = 500
 
-/** What the parent gets. */
+/** What the parent account gets. */
 export interface MadeChild extends CeremonyIdentity {
   registrationId: string
   handle: Handle
@@ -68,12 +67,12 @@ const notReserved = () =>
   invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
 /**
- * Make the child, or continue an interrupted attempt. Repeating the request that made it returns it again, with a new
- * assertion.
+ * Make the child, or continue an interrupted attempt. If the request is repeated after the child was made, returns the
+ * child again, with a new assertion.
  *
- * Throws `Forbidden` unless the parent is active, `EmailNotConfirmed` if its own first record waits for that,
- * `InvalidClaim` if the operation does not fit, `HandleNotAvailable`, `DidAlreadyExists` and, if there are too many,
- * `Conflict` (409), and `PlcDirectoryError` (502).
+ * Throws `Forbidden` unless the parent is active, `EmailNotConfirmed` if the parent must confirm its address before its
+ * own first record, `InvalidClaim` if the operation does not fit, `HandleNotAvailable`, `DidAlreadyExists` and, if
+ * there are too many, `Conflict` (409), and `PlcDirectoryError` (502).
  */
 export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<MadeChild> {
   const { ctx } = exchange
@@ -110,7 +109,7 @@ function begin({ ctx, revalidate }: Exchange, parent: Did, handle: Handle, ident
   return ctx.db.transaction(async (tx) => {
     await revalidate(tx)
     const now = ctx.clock.now()
-    // Once more: a parent that was deleted meanwhile would leave a child that nothing deletes.
+    // Check again: if the parent was deleted meanwhile, nothing would ever delete the child.
     await requireActiveParent(tx, parent)
     const known = await findChild(tx, did)
     if (known) return { child: await requireResumable(tx, known, parent), isFirst: false }
@@ -169,8 +168,8 @@ async function publish(ctx: Context, { child: { did, genesis }, isFirst }: Begun
     await submitOperation(ctx, did, genesis, 'first')
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
-    // It will not take it later either, so the handle is free again. If it was sent before, the directory may have it
-    // after all.
+    // The directory will not accept it later either, so free the handle. But if an earlier request sent it, the
+    // directory may have it after all.
     if (isFirst && verdictOf(error) === 'invalid') await undo(ctx, did)
     ctx.log.warn('could not submit the identity of a child account to the PLC directory', { did, status: error.status })
     throw new Refusal(502, 'PlcDirectoryError', 'The PLC directory did not accept the identity')
@@ -178,7 +177,7 @@ async function publish(ctx: Context, { child: { did, genesis }, isFirst }: Begun
   await setChildPublished(ctx.db, did, ctx.clock.now())
 }
 
-/** Remove an account that was never announced. */
+/** Remove the child, which was never announced. */
 async function undo(ctx: Context, did: Did): Promise<void> {
   const sequel = await ctx.db.transaction(async (tx) =>
     (await deleteChild(tx, did)) === 0 ? null : forgetAccount(ctx, tx, did),
@@ -188,11 +187,11 @@ async function undo(ctx: Context, did: Did): Promise<void> {
 
 // 3. The agent
 
-/** Returns the registration, which may have been added by a request before. */
+/** Returns the registration, which an earlier request may have added. */
 function finish(exchange: Exchange, parent: Did, did: Did, handle: Handle): Promise<Registration> {
   const { ctx } = exchange
   return ctx.db.transaction(async (tx) => {
-    // The directory may have taken a while.
+    // The directory may have taken a while, so revalidate the parent.
     await exchange.revalidate(tx)
     await requireActiveParent(tx, parent)
     const now = ctx.clock.now()
@@ -202,7 +201,7 @@ function finish(exchange: Exchange, parent: Did, did: Did, handle: Handle): Prom
     if ((await setChildFinished(tx, did, now)) === 0) return assertedAgain(ctx, tx, child, now)
     const registration = registrationOf(ctx, child, now)
     await enterRegistration(tx, registration, now)
-    // Unless an operator has activated it, which announced it too.
+    // Skip this if an operator has activated the account, which announced it too.
     if ((await accountStatus(tx, did)) === 'deactivated') {
       const repoEvents = await repoNews.opening(ctx, tx, did)
       await activate(tx, did)
@@ -213,7 +212,10 @@ function finish(exchange: Exchange, parent: Did, did: Did, handle: Handle): Prom
   })
 }
 
-/** Its parent has confirmed it by making it. Its issuer is this server, its subject the account. */
+/**
+ * The registration of the child's agent. The parent has confirmed it by making the child. Its issuer is this server,
+ * its subject the account.
+ */
 const registrationOf = (ctx: Context, { did, parentDid, registrationId }: Child, now: Millis): Registration => ({
   id: registrationId,
   did,

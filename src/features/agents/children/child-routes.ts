@@ -22,7 +22,9 @@ const MAX_BODY_BYTES = 16 * 1024
 const childRequest = Type.Object({ handle: Type.String(), plcOp: Type.Object({}) })
 const didRequest = Type.Object({ did: Type.String() })
 
-/** Children count toward the parent's limit; otherwise one account could create any number, without an invite. */
+/**
+ * Children count toward the limit of their parent; otherwise, one account could create any number without an invite.
+ */
 async function chargeFamily(call: RouteCall<OwnerCaller>): Promise<void> {
   const first = await firstParentOf(call.ctx.db, call.caller.did)
   if (first !== call.caller.did) await charge(call, { name: 'makeChild', key: first })
@@ -60,8 +62,8 @@ const list = async ({ ctx, caller }: RouteCall<OwnerCaller>): Promise<object> =>
 })
 
 /**
- * Runs `work` with the child that the body names, in one transaction. Unknown children and those of others are the same
- * `NotFound`.
+ * Runs `work` with the child that the body names, in one transaction. Throws the same `NotFound` for unknown children
+ * and for children of others.
  */
 async function withChild<Outcome>(
   call: RouteCall<OwnerCaller>,

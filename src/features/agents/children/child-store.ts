@@ -11,9 +11,9 @@ export interface Child {
   parentDid: Did
   registrationId: string
   genesis: LogOperation
-  /** When the directory was known to have the identity; null if it may have it or not. */
+  /** When this server learnt that the directory has the identity; null if that is not known. */
   publishedAt: Millis | null
-  /** When the account was finished. */
+  /** When the making of the account was finished. */
   finishedAt: Millis | null
   /** When it will be or was deleted, as last requested; null if that was never requested. */
   deleteAfter: Millis | null
@@ -36,18 +36,18 @@ export const insertChild = (tx: Tx, { did, parentDid, registrationId, genesis }:
 export const setChildPublished = (writer: Writer, did: Did, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE child_account SET published_at = ${now} WHERE did = ${did} AND published_at IS NULL`)
 
-/** Returns 0 if it is finished. */
+/** Note that a child is finished. Returns 0 if it was before. */
 export const setChildFinished = (tx: Tx, did: Did, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE child_account SET finished_at = ${now} WHERE did = ${did} AND finished_at IS NULL`)
 
 export const setChildDeletion = (tx: Tx, did: Did, deleteAfter: Millis): Promise<number> =>
   tx.run(sql`UPDATE child_account SET delete_after = ${deleteAfter} WHERE did = ${did}`)
 
-/** Returns 0 if the directory has the identity. */
+/** Delete a child. Returns 0 if the directory has its identity. */
 export const deleteChild = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM child_account WHERE did = ${did} AND published_at IS NULL`)
 
-/** Returns the account with which the line of an account's parents begins: itself, unless it is a child. */
+/** Returns the account at the start of an account's line of parents: the account itself, unless it is a child. */
 export async function firstParentOf(reader: Reader, did: Did): Promise<Did> {
   for (let first = did; ;) {
     const parent = await parentOf(reader, first)
@@ -79,12 +79,12 @@ const living = (parentDid: Did) =>
 export const livingChildrenOf = async (reader: Reader, parentDid: Did): Promise<Did[]> =>
   (await reader.all<{ did: Did }>(sql`SELECT did FROM ${living(parentDid)} ORDER BY did`)).map(({ did }) => did)
 
-/** Returns the account that made this one, even if that one is gone; null if none did. */
+/** Returns the account that made this one, even if that account no longer exists; null if none did. */
 export const parentOf = async (reader: Reader, did: Did): Promise<Did | null> =>
   (await reader.get<{ parentDid: Did }>(sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${did}`))
     ?.parentDid ?? null
 
-/** The same as `livingChildrenOf`, with what their accounts are now, the oldest first. */
+/** Like `livingChildrenOf`, with the present handle and status of each account, the oldest first. */
 export const accountsMadeBy = (
   reader: Reader,
   parentDid: Did,
@@ -98,8 +98,8 @@ export const countLivingChildren = async (reader: Reader, parentDid: Did): Promi
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM ${living(parentDid)}`))!.count
 
 /**
- * Keeps the row of a deleted child for its parent's requests, unless the parent is deleted too. Rows about its own
- * children are deleted with them.
+ * Keeps the row of a deleted child for later requests of its parent, unless the parent is deleted too. Deletes rows
+ * about the child's own children.
  */
 export async function buryChild(tx: Tx, did: Did, now: Millis): Promise<void> {
   await tx.run(sql`UPDATE child_account SET delete_after = ${now} WHERE did = ${did} AND delete_after IS NULL`)
