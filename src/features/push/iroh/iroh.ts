@@ -1,5 +1,6 @@
 /**
- * The endpoint of this server for QUIC between peers: who it is, and how other features reach their peers through it.
+ * The endpoint of this server for QUIC between peers: its identity, and how other features reach their peers through
+ * it.
  */
 import { randomBytes } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
@@ -16,9 +17,9 @@ import { ENDPOINT_LEASE, shareEndpoint } from './shared-endpoint.ts'
 const SECRET_NAME = 'iroh-endpoint'
 
 interface State {
-  /** Null without an endpoint, and for commands, which open none. */
+  /** Null if there is no endpoint, and for commands, which open none. */
   nodeId: string | null
-  /** Null also on a cluster while another server has the endpoint. */
+  /** Null as well while another server of a cluster has the endpoint. */
   endpoint: IrohEndpoint | null
   tally: EchoTally
 }
@@ -27,7 +28,7 @@ const stateOf = perContext((): State => ({ nodeId: null, endpoint: null, tally: 
 
 /**
  * Returns null if the server has no endpoint, for commands, which open none, and while another server of a cluster has
- * it.
+ * the endpoint.
  */
 export const peersOf = (ctx: Context): Peers | null => stateOf(ctx).endpoint
 
@@ -35,8 +36,8 @@ export const peersOf = (ctx: Context): Peers | null => stateOf(ctx).endpoint
 export const isEndpointElsewhere = (ctx: Context): boolean => stateOf(ctx).nodeId !== null && peersOf(ctx) === null
 
 /**
- * Whether some server of a cluster should have this lease. The lease of the endpoint stays known when that is switched
- * off.
+ * Whether some server of a cluster should have this lease. The lease of the endpoint exists even after the endpoint was
+ * switched off.
  */
 export const isLeaseInUse = ({ iroh: { enabled } }: Config, lease: string): boolean =>
   enabled || lease !== ENDPOINT_LEASE
@@ -48,14 +49,14 @@ export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh
 export interface IrohStatus {
   nodeId: string
   /**
-   * False on a cluster while another server has the endpoint. All that follows is then that of this server: nothing.
+   * False on a cluster while another server has the endpoint. All other fields are about this server, and then empty.
    */
   isHere: boolean
   /** The open sockets, each `address:port`. */
   sockets: readonly string[]
   /** Connections that peers have opened. */
   openConnections: number
-  /** Since the start, like all that follow. */
+  /** Since the start, like all fields below. */
   echoesServed: number
   /** Streams that exceeded a bound. */
   echoesRefused: number
@@ -118,8 +119,8 @@ export const iroh: Feature = {
 }
 
 /**
- * Returns the seed of the endpoint's key. Throws `OperatorError` if the stored one does not open: relays know this
- * server by the key, so it must never be replaced in silence.
+ * Returns the seed of the endpoint's key. Throws `OperatorError` if the stored seed cannot be decrypted: relays know
+ * this server by its key, so the key must never be replaced silently.
  */
 async function endpointSecret({ config, db, vault, log }: Context): Promise<Uint8Array> {
   if (config.signingKeyMasterKey === null) {
@@ -140,18 +141,21 @@ async function endpointSecret({ config, db, vault, log }: Context): Promise<Uint
   }
 }
 
-/** Without discovery, peers have to know an address anyway, so a server for this machine alone stays on it. */
+/**
+ * Without discovery, peers must know an address anyway, so a server that serves only this machine opens sockets only
+ * there.
+ */
 function socketsOf({ iroh: { discovery, ipv6 }, bindAddress }: Config): readonly string[] {
   if (!discovery && isLoopback(bindAddress)) return ['127.0.0.1:0', ...loopbackOnly()]
-  // The library always opens a socket for IPv6, and only tolerates that there is none if no address is given.
+  // The library always opens a socket for IPv6. It tolerates that there is no IPv6 only if no address is given.
   return ipv6 ? [] : ['0.0.0.0:0', ...loopbackOnly()]
 }
 
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
 /**
- * Takes the place of the socket for IPv6 that the library would open on all interfaces. None if the machine has no
- * IPv6.
+ * A loopback address that replaces the IPv6 socket which the library would open on all interfaces. None if the machine
+ * has no IPv6.
  */
 const loopbackOnly = (): readonly string[] =>
   Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))

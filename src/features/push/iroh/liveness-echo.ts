@@ -1,6 +1,6 @@
 /**
- * The echo by which others probe whether this server is reachable over QUIC: what a peer sends on a stream comes back.
- * It needs no authentication and must never become an interface to anything else.
+ * The echo with which others check whether this server is reachable over QUIC: what a peer sends on a stream comes
+ * back. It needs no authentication, and must never become an interface to anything else.
  */
 import { clientOf } from '../../../http/client-address.ts'
 import { chargesOf } from '../../../http/limiting.ts'
@@ -12,13 +12,16 @@ export const ECHO_ALPN = 'ezpds/iroh/0'
 const MAX_ECHO_BYTES = 64 * 1024
 const MAX_CONNECTIONS = 256
 const MAX_STREAMS_PER_CONNECTION = 16
-/** Probes are far shorter than they may be. This is room for 64 of the longest at a time, beside all that are short. */
+/**
+ * Most bytes held at a time: 64 of the longest probes, beside all short ones. Probes are usually far shorter than they
+ * may be.
+ */
 const MAX_HELD_BYTES = 64 * MAX_ECHO_BYTES
 const SHORT_BYTES = 1024
 const HANDSHAKE_MILLIS = 10_000
 const STREAM_MILLIS = 30_000
 
-/** What a stream costs in addition to its bytes, expressed in bytes that take as long. */
+/** Cost of a stream in addition to its bytes, as the number of bytes that take as long. */
 const STREAM_COST_BYTES = 4096
 
 /** What peers have done since the start. */
@@ -32,7 +35,7 @@ export const emptyTally = (): EchoTally => ({
   streams: { served: 0, refused: 0, failed: 0 },
 })
 
-/** `tally` is increased. */
+/** Counts in `tally`. */
 export function livenessEcho({ limits, metrics }: Pick<Context, 'limits' | 'metrics'>, tally: EchoTally): Service {
   return {
     maxConnections: MAX_CONNECTIONS,

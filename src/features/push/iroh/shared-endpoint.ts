@@ -1,12 +1,13 @@
 /**
- * The endpoint of servers that share a database. They have one key, so to their peers they are one: two endpoints at a
- * time would take each other's place, and only one of them would be reached. A lease says which server has it.
+ * The QUIC endpoint of servers that share a database. They have one key, so peers take them for one endpoint. Two
+ * endpoints at a time would displace each other, and peers would reach only one of them. A lease says which server has
+ * the endpoint.
  */
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Cluster, Lease } from '../../../platform/database/database.ts'
 import type { Log } from '../../../platform/running/log.ts'
 
-/** The lease is not taken where `iroh.enabled` is false. */
+/** A server with `iroh.enabled = false` does not take this lease. */
 export const ENDPOINT_LEASE = 'iroh endpoint'
 
 interface Endpoint {
@@ -17,15 +18,15 @@ interface Options<E extends Endpoint> {
   cluster: Cluster
   log: Log
   open(): Promise<E>
-  /** Throws if an endpoint cannot be opened here. Called at the start if another server has it. */
+  /** Throws if an endpoint cannot be opened here. Called at the start if another server has the endpoint. */
   rehearse(): Promise<void>
-  /** Called with the endpoint when this server has it, and with null when it no longer has. */
+  /** Called with the endpoint when this server opens it, and with null when this server gives it up. */
   hold(endpoint: E | null): void
 }
 
 /**
- * Have the endpoint whenever this server gets the lease. Resolves when it is open, or at another server. Throws
- * `OperatorError` if it cannot be opened. Returns the function that gives it up.
+ * Open the endpoint whenever this server gets the lease. Resolves when the endpoint is open here, or is at another
+ * server. Throws `OperatorError` if it cannot be opened. Returns the function that gives it up.
  */
 export async function shareEndpoint<E extends Endpoint>({
   cluster,
@@ -52,7 +53,7 @@ export async function shareEndpoint<E extends Endpoint>({
     await first?.release()
     throw error
   }
-  // As long as this server has the lease it does not get it again.
+  // While this server has the lease, `whileHolding` does not get it again.
   const end = cluster.whileHolding(
     ENDPOINT_LEASE,
     async (lease) => {

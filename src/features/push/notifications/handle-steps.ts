@@ -1,6 +1,6 @@
 /**
- * Handles, under which the relay knows devices. A handle belongs to the token of a device, so registrations of several
- * accounts on one phone have the same one, and asking again replaces it for all of them.
+ * Handles, by which the relay knows devices. A handle belongs to the token of a device, so the registrations of several
+ * accounts on one phone share it. If the relay is asked again, the new handle replaces the old one for all of them.
  */
 import { createHash } from 'node:crypto'
 import type { Context } from '../../../platform/context.ts'
@@ -24,15 +24,16 @@ type HandleOrder = ({ ask: 'register' } & Addressee) | { ask: 'drop'; handle: st
 const UNANSWERED_WAIT_SECS = 60
 
 /**
- * Owners take turns in it, so that none fills it for the others. A queue of its own, because the relay grants far fewer
- * registrations than pushes: devices that register must not delay pushes that a user is waiting for.
+ * Owners take turns in this queue, so that no owner fills it. It is separate from the queue of pushes, because the
+ * relay grants far fewer registrations than pushes: devices that register must not delay pushes that a user is waiting
+ * for.
  */
 export const handleStep: StepKind<HandleOrder> = {
   name: 'push-handle',
   concurrency: 1,
   inOrder: true,
   maxSteps: 2000,
-  // A relay that is away comes back.
+  // No limit, because a relay that is down comes back.
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
@@ -53,7 +54,7 @@ export const handleStep: StepKind<HandleOrder> = {
   },
 }
 
-/** Asking about one device may be what the relay cannot do, so those behind it go first. */
+/** The relay may be unable to answer a request about this one device, so let the steps behind it go first. */
 async function toTheEnd({ db, steps, log }: Context, { key, share, payload, end }: Step<HandleOrder>): Promise<void> {
   log.warn('no response from the push relay to a registration; will retry', { stepKind: handleStep.name })
   await db.transaction(async (tx) => {
@@ -61,14 +62,16 @@ async function toTheEnd({ db, steps, log }: Context, { key, share, payload, end 
   })
 }
 
-/** The key of the step about a token or a handle, and its share: none of them appears in the list of steps. */
+/** Key and share of a step, hashed, so that the list of steps shows no token, handle or owner. */
 const keyOf = (text: string) => createHash('sha256').update(text).digest('base64url')
 
 type Steps = Pick<Context, 'config' | 'steps'>
 
 // Ordering
 
-/** Ask the relay for the handle of a token, once the transaction is durable. A request that waits is replaced. */
+/**
+ * Ask the relay for the handle of a token, once the transaction is durable. Replaces a request that is still waiting.
+ */
 export async function orderHandle(
   { steps }: Steps,
   tx: Tx,
@@ -81,11 +84,14 @@ export async function orderHandle(
   })
 }
 
-/** Whether the relay is about to be asked for the handle of a token. */
+/** Whether a request for the handle of a token is waiting. */
 export const isHandleOrdered = (reader: Reader, token: string): Promise<boolean> =>
   isStepWaiting(reader, handleStep, keyOf(token))
 
-/** Do what follows when a registration is gone from the table, for its token and handle if no other has them. */
+/**
+ * Call after a registration was deleted. If no other registration has its token, withdraws the request for a handle; if
+ * none has its handle, asks the relay to drop that.
+ */
 export async function releaseHandle(
   ctx: Steps,
   tx: Tx,
@@ -103,13 +109,13 @@ async function orderDrop({ config, steps }: Steps, tx: Tx, handle: string, share
 // Asking
 
 async function register(ctx: Context, relay: Relay, addressee: Addressee): Promise<void> {
-  // A push may have asked already, because it was for a device without a handle.
+  // A push for a device without a handle may have asked already.
   if (await needsHandle(ctx.db, addressee.token)) await obtainHandle(ctx, relay, addressee)
 }
 
 /**
- * Ask the relay for the handle of a token, and give it to every registration that has the token. Returns it. Throws as
- * `RelayClient.ask` does.
+ * Ask the relay for the handle of a token, and give it to every registration that has the token. Returns the handle.
+ * Throws what `RelayClient.ask` throws.
  */
 export async function obtainHandle(
   ctx: Context,
@@ -133,7 +139,7 @@ export async function obtainHandle(
   if (answer.type !== 'handle') throw new RelayRefused(`the push relay responded to a registration with ${answer.type}`)
   const { handle } = answer
   await db.transaction(async (tx) => {
-    // The last registration may have ended while the relay was asked.
+    // The last registration with this token may have ended while the relay was answering.
     if ((await setHandle(tx, token, handle)) === 0) await orderDrop(ctx, tx, handle)
   })
   return handle

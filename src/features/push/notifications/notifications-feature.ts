@@ -13,7 +13,7 @@ export const notifications: Feature = {
   name: 'notifications',
   routes: [...senderKeyRoutes, ...pushRegistrationRoutes, ...testPushRoutes],
   steps: [handleStep, pushStep],
-  /** Retry steps that wait for the relay: the operator may have restarted the server for that. */
+  /** Retry steps that wait for the relay: the operator may have restarted the server in order to retry. */
   async prepare({ config, db, clock }) {
     if (config.notifications.relay === null) return
     for (const kind of [handleStep, pushStep]) await hastenSteps(db, kind, clock.now())
@@ -26,8 +26,8 @@ export const notifications: Feature = {
     await removeRegistrationsOf(ctx, tx, did)
   },
   /**
-   * An intruder may have registered a device, or the account has moved to another: it would be told of sign-ins and
-   * agents from then on. The holder's devices register again when they sign in.
+   * End registrations: an intruder may have registered a device, or the account may have moved to another device. The
+   * old device would learn of sign-ins and agents from then on. The holder's devices register again when they sign in.
    */
   async endAccess(ctx, tx, did, why) {
     if (why === 'reset_password' || why === 'revoked' || why === 'transferred')

@@ -1,8 +1,8 @@
 /**
  * The door of notifications: pushes to the devices of account holders.
  *
- * A push is sealed for one device and passed on by a relay that cannot read it, to which the QUIC endpoint talks
- * (`iroh`). Nothing that a person waits for waits for the relay: whatever it is told is a durable step.
+ * A push is sealed for one device. A relay, which this server reaches through the QUIC endpoint (`iroh`), passes it on
+ * and cannot read it. No request of a person waits for the relay: everything that is sent to it is a durable step.
  */
 export { enqueuePush } from './push-steps.ts'
 export { registrationsOf as pushDevicesOf, type PushRegistration } from './push-registration-store.ts'

@@ -1,4 +1,4 @@
-/** One push to one device, from its registration to what follows from the answer of the relay. */
+/** Delivers one push to one device, and handles the answer of the relay. */
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { ageOf } from '../../../platform/running/clock.ts'
@@ -24,23 +24,23 @@ export interface OrderedPush {
   message: PushMessage
   /** The sender key that seals all pushes of one event; null if the device wanted no content. */
   kid: number | null
-  /** It is not sent after that. */
+  /** The push is not sent after this time. */
   goodUntil: Millis
 }
 
 /**
- * What became of a push: what the relay said, or why it was not sent. `expired`: it was too old. `unreachable`: the
- * device is gone, or has no handle. `unsealed`: there is no key to seal it. `unanswered`: sent, outcome unknown.
- * `malformed`: the relay answered something else.
+ * What became of a push: the answer of the relay, or why there is none. `expired`: the push was too old. `unreachable`:
+ * the device is not registered any more, or has no handle. `unsealed`: there is no key to seal it. `unanswered`: it was
+ * sent, but the outcome is unknown. `malformed`: the relay gave an unexpected answer.
  */
 export type PushResult = PushOutcome | 'expired' | 'unreachable' | 'unsealed' | 'unanswered' | 'malformed'
 
-/** Two tries to renew a handle that the relay does not know are this far apart. */
+/** Minimum time between two attempts to replace a handle that the relay does not know. */
 const RENEWAL_MILLIS = HOUR_MILLIS
 
 /**
- * Send a push. Call it from within `inTurn`. Once the relay has answered, whatever that was, the push is not sent
- * again. Throws `RelayUnreachable` or `RelayWait` if it has not been sent.
+ * Send a push. Call it from within `inTurn`. Once the relay has given any answer, the push is not sent again. Throws
+ * `RelayUnreachable` or `RelayWait` if it has not been sent.
  */
 export async function deliver(
   ctx: Context,
@@ -53,7 +53,7 @@ export async function deliver(
   const waitMillis = relay.pacing.pushes.waitMillis(clock.monotonic())
   if (waitMillis > 0) throw new RelayWait('pushes are sent no faster than the push relay allows', waitMillis)
   await relay.client.connect(watch)
-  // To connect may have taken a while. The device may have left since.
+  // Connecting may have taken a while, and the device may have unregistered meanwhile.
   if (clock.now() >= push.goodUntil) return 'expired'
   const registration = await findRegistration(db, push.device)
   const handle = registration && (registration.handle ?? (await awaitedHandle(ctx, relay, registration)))
@@ -84,12 +84,12 @@ export async function deliver(
   return result
 }
 
-/** As `Watch`; `sealed` says how large the message is. */
+/** Like `Watch`; `sealed` reports the size of the message. */
 export type DeliveryWatch = (step: Parameters<Watch>[0] | 'register' | 'sealed', detail: string) => void
 
 /**
- * Register a handle first if the device has none yet, so that a new device gets the push. Returns null if it gets none
- * now: pushes to others must not wait for what the relay does not grant to this one.
+ * Returns the handle of a device, after asking for one if the device has none yet, so that a new device gets the push.
+ * Returns null if the relay does not grant one now: pushes to other devices must not wait for it.
  */
 async function awaitedHandle(ctx: Context, relay: Relay, registration: PushRegistration): Promise<string | null> {
   const isThrottled = () => relay.pacing.registrations.waitMillis(ctx.clock.monotonic()) > 0
@@ -146,7 +146,7 @@ async function follow(
   if (result === 'unknownHandle') await renew(ctx, registration)
 }
 
-/** Delete a registration whose token is dead, unless the device has registered again meanwhile. */
+/** Delete a registration whose token is no longer valid, unless the device has registered again meanwhile. */
 const forget = ({ db }: Context, { owner, deviceId, handle }: PushRegistration): Promise<void> =>
   db.transaction(async (tx) => {
     if ((await findRegistration(tx, { owner, deviceId }))?.handle === handle)
@@ -154,8 +154,8 @@ const forget = ({ db }: Context, { owner, deviceId, handle }: PushRegistration):
   })
 
 /**
- * Register another handle to replace a handle that the relay does not know. At most once an hour, because the relay may
- * have lost all handles.
+ * Ask for another handle if the relay does not know the present one; at most once an hour, because the relay may have
+ * lost all handles.
  */
 const renew = (ctx: Context, { owner, deviceId, handle }: PushRegistration & { handle: string }): Promise<void> =>
   ctx.db.transaction(async (tx) => {

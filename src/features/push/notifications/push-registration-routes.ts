@@ -1,6 +1,6 @@
 /**
- * How devices register for pushes, and how they end it. Registering exists only where a relay is configured; ending it
- * always does, so that devices can clean up after the operator has switched pushes off.
+ * How devices register for pushes, and how they unregister. Registering needs a configured relay. Unregistering always
+ * works, so that devices can clean up after the operator has switched pushes off.
  */
 import { Type } from '@sinclair/typebox'
 import type { RequestBody } from '../../../http/body.ts'
@@ -21,11 +21,11 @@ function requireRelay({ notifications }: Pick<Config, 'notifications'>): void {
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Returns the members of the body, whatever they are. */
+/** Returns the members of the body, unchecked. */
 const membersOf = async (body: RequestBody): Promise<Members> =>
   (await readJson(body, Type.Record(Type.String(), Type.Unknown()))) as Members
 
-/** Returns a text member that passes the check. Throws `InvalidRequest`. */
+/** Returns a text member if it passes the check. Throws `InvalidRequest`. */
 function textMember(members: Members, name: string, rule: string, isValid: (text: string) => boolean): string {
   const value = members[name]
   if (typeof value !== 'string' || !isValid(value)) throw invalidRequest(`${name} must be ${rule}`)

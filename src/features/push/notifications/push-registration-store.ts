@@ -14,14 +14,14 @@ export interface PushRegistration {
   /** Hexadecimal, in lower case. */
   token: string
   topic: string
-  /** The device is woken without content. */
+  /** Whether pushes wake the device without content. */
   isPing: boolean
-  /** Null until the relay has given one. */
+  /** Null until the relay has assigned a handle. */
   handle: string | null
-  /** When another handle was last asked for, because the relay did not know its own. */
+  /** When a replacement was last requested because the relay did not know the handle. */
   renewedAt: Millis | null
   registeredAt: Millis
-  /** When the relay last took a push for it; null if it has not since this is stored. */
+  /** When the relay last took a push for it; null if it has not taken any since this is recorded. */
   pushedAt: Millis | null
 }
 
@@ -49,8 +49,8 @@ export async function findRegistration(reader: Reader, key: RegistrationKey): Pr
 }
 
 /**
- * Returns the devices that a push can reach: those with a handle, and those whose handle was asked for after an
- * instant.
+ * Returns the devices that a push can reach: those with a handle, and those for which a handle was requested after the
+ * given time.
  */
 export const reachableDevices = async (
   reader: Reader,
@@ -61,7 +61,7 @@ export const reachableDevices = async (
     ({ handle, renewedAt, registeredAt }) => handle !== null || (renewedAt ?? registeredAt) > orderedAfter,
   )
 
-/** Insert a registration, or replace that of the same device. It has no handle then. */
+/** Insert a registration, or replace that of the same device, without a handle. */
 export const putRegistration = (
   tx: Tx,
   {
@@ -105,6 +105,6 @@ export const clearHandle = (tx: Tx, token: string): Promise<number> =>
 export const noteDelivery = (writer: Writer, key: RegistrationKey, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE push_registration SET pushed_at = ${now} WHERE ${withKey(key)}`)
 
-/** Note that another handle is asked for. */
+/** Note that a replacement handle is requested. */
 export const updateRenewed = (tx: Tx, key: RegistrationKey, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE push_registration SET renewed_at = ${now} WHERE ${withKey(key)}`)

@@ -1,4 +1,7 @@
-/** Devices ask for pushes, and no longer do. The relay is told later (`handle-steps.ts`): no request waits for it. */
+/**
+ * Registers and unregisters devices for pushes. The relay is told later (`handle-steps.ts`), so no request waits for
+ * it.
+ */
 import type { Exchange } from '../../../http/endpoint.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -15,7 +18,7 @@ import {
   type RegistrationOwner,
 } from './push-registration-store.ts'
 
-/** Devices of one account. A further one replaces the one that registered longest ago. */
+/** Most devices of one account. A further device replaces the one that registered longest ago. */
 const MAX_DEVICES = 20
 
 export type PushDevice = Omit<PushRegistration, 'owner' | 'handle' | 'renewedAt' | 'registeredAt' | 'pushedAt'>
@@ -33,7 +36,9 @@ export async function registerDevice({ ctx, revalidate }: Exchange, did: Did, de
   })
 }
 
-/** Register the device of an operator. Returns false if `isPaired` says that it has been revoked meanwhile. */
+/**
+ * Register the device of an operator. Returns false if `isPaired` reports that the device has been revoked meanwhile.
+ */
 export const registerOperatorDevice = (
   ctx: Context,
   device: PushDevice,
@@ -53,7 +58,7 @@ async function replace(
   device: PushDevice & Pick<PushRegistration, 'owner'>,
 ): Promise<void> {
   await putRegistration(tx, { ...device, registeredAt: ctx.clock.now() })
-  // The handle of a token that stays is replaced by the relay itself.
+  // If the token stays the same, the relay itself replaces the handle.
   if (before && before.token !== device.token) await releaseHandle(ctx, tx, before)
   await orderHandle(ctx, tx, device)
 }

@@ -2,9 +2,9 @@
  * The queue of pushes: durable steps, one for each device and event, which are performed one after another. Accounts
  * take turns.
  *
- * No request waits for a push. A push waits while the relay is down, until it is too old. Once the relay has answered
- * it is not sent again, except that a process which is killed after the answer and before the step is deleted sends the
- * push once more after its restart.
+ * No request waits for a push. A push waits while the relay is down, until it is too old. Once the relay has answered,
+ * the push is not sent again, with one exception: if the process is killed after the answer and before it deletes the
+ * step, it sends the push once more after its restart.
  */
 import { HOUR_SECS, MINUTE_MILLIS } from '../../../base/durations.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -19,7 +19,7 @@ import { reachableDevices } from './push-registration-store.ts'
 import { inTurn, isAtRelay, relayOf } from './relay.ts'
 
 const DEFAULT_TTL_SECS = HOUR_SECS
-/** How long a device counts as reachable after its handle was asked for and before the relay gave it. */
+/** How long a device counts as reachable while a requested handle has not arrived. */
 const HANDLE_MILLIS = 10 * MINUTE_MILLIS
 
 export const pushStep: StepKind<OrderedPush> = {
@@ -27,7 +27,7 @@ export const pushStep: StepKind<OrderedPush> = {
   concurrency: 1,
   inOrder: true,
   maxSteps: 8000,
-  // Until it is too old.
+  // No limit on tries: the push waits until it is too old.
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
@@ -47,8 +47,8 @@ export const pushStep: StepKind<OrderedPush> = {
 const linesOf = perContext(({ clock }) => new LogRateLimiter(clock))
 
 /**
- * Queue a push to every device of an account, in the caller's transaction; they are sent once that is durable. Returns
- * how many devices that is: 0 without a relay. Callers do not wait for a push, and it may be lost.
+ * Queue a push to every device of an account, in the caller's transaction. The pushes are sent once the transaction is
+ * durable. Returns the number of devices: 0 without a relay. Callers do not wait for a push, and it may be lost.
  */
 export async function enqueuePush(
   ctx: Context,

@@ -6,7 +6,7 @@ import { pushStep } from './push-steps.ts'
 import { relayOf } from './relay.ts'
 
 interface QueueStatus {
-  /** Jobs that are not finished, the one under way included. */
+  /** Unfinished steps, including the one in progress. */
   depth: number
   oldestAgeSeconds: number | null
 }

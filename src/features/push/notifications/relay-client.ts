@@ -1,9 +1,8 @@
 /**
- * The connection to the push relay: one, opened when something is to be said, and kept. The relay knows this server by
- * the key of its QUIC endpoint, so no message carries a credential.
- *
- * - One request at a time: whatever is done with the relay takes its turn (`alone`), so what follows from one answer is
- *   written down before the next request.
+ * The connection to the push relay. There is one, which is opened for the first request and then kept. The relay knows
+ * this server by the key of its QUIC endpoint, so no message carries a credential.
+ * - One request at a time: all work with the relay takes turns (`alone`), so the consequences of one answer are stored
+ *   before the next request.
  * - A request is sent once more, on a new connection, if the connection was lost, but not if it timed out: the relay
  *   may still be processing it.
  * - The server enrolls only if the relay says that it has to, and then repeats the request once.
@@ -24,15 +23,15 @@ import {
   type RelayRequest,
 } from '../../../protocol/push/relay-frames.ts'
 
-/** The relay could not be reached: the request has not arrived, or not been accepted. */
+/** The relay could not be reached: the request did not arrive, or was not accepted. */
 export class RelayUnreachable extends Error {}
 /** The request was sent, but may not have arrived. */
 export class RelayUnanswered extends Error {}
-/** The relay answered, but nothing that answers the request. */
+/** The relay answered, but not the request. */
 export class RelayRefused extends Error {}
 /** The request became pointless before it was sent. */
 export class RelayTooLate extends Error {}
-/** Nothing may be asked now. */
+/** The relay must not be asked now. */
 export class RelayWait extends Error {
   constructor(
     reason: string,
@@ -45,15 +44,13 @@ export class RelayWait extends Error {
 export interface RelayTiming {
   dialMillis: number
   exchangeMillis: number
-  /**
-   * A relay from which nothing comes for this long, not even an acknowledgement, is not at the end of this connection.
-   */
+  /** If nothing arrives from the relay for this long, not even an acknowledgement, the connection is dead. */
   silenceMillis: number
   /** Time limit of a turn, including connections, enrollment and retries. */
   turnMillis: number
-  /** How long one may wait for it. Both together are less than a try of a step may take. */
+  /** How long work may wait for its turn. The wait and the turn together are shorter than a try of a step may be. */
   waitMillis: number
-  /** How long nothing is asked after the relay refused to enroll this server. */
+  /** How long the relay is not asked after it refused to enroll this server. */
   deniedMillis: number
 }
 
@@ -66,9 +63,11 @@ export const relayTiming: RelayTiming = {
   deniedMillis: HOUR_MILLIS,
 }
 
-/** More wait for their turn only if something is wrong: there are two queues and the tests of operators. */
+/**
+ * Most work that waits for its turn. More would mean a fault: only two queues and the tests of operators use the relay.
+ */
 const MAX_WAITING = 20
-/** After the relay said that this server enrolls too often. */
+/** Wait after the relay said that this server enrolls too often. */
 const ENROLL_WAIT_MILLIS = MINUTE_MILLIS
 const BUSY_MILLIS = 1000
 /** A timer may be early by this much. */
@@ -84,7 +83,7 @@ interface CourierOptions {
   timing: RelayTiming
 }
 
-/** Told what is done, for people who watch. */
+/** Called at each step, for a person who watches. */
 export type Watch = (step: 'dial' | 'enroll', detail: string) => void
 
 interface AskOptions {
@@ -97,7 +96,7 @@ type Job = Required<AskOptions>
 export interface RelayState {
   isConnected: boolean
   answeredAt: Millis | null
-  /** Why and since when requests fail; null if the last one was answered, or there was none. */
+  /** Why requests fail, and since when; null if the last one was answered, or there was none. */
   failure: { reason: string; since: Millis } | null
 }
 
@@ -121,7 +120,7 @@ export class RelayClient {
     return { isConnected: this.#connection !== null, answeredAt: this.#answeredAt, failure: this.#failure }
   }
 
-  /** Do something with the relay when it is its turn. Throws `RelayWait` if that takes too long. */
+  /** Run work with the relay when it is its turn. Throws `RelayWait` if the wait is too long. */
   async alone<T>(work: () => Promise<T>): Promise<T> {
     const { clock, timing } = this.#options
     const latest = clock.monotonic() + timing.waitMillis
@@ -153,7 +152,7 @@ export class RelayClient {
   }
 
   /**
-   * Returns the answer to a request. Call it from within `inTurn`. It is not sent after `goodUntil`. Throws
+   * Returns the answer to a request. Call it from within `inTurn`. The request is not sent after `goodUntil`. Throws
    * `RelayUnreachable`, `RelayUnanswered`, `RelayRefused`, `RelayWait` or `RelayTooLate`.
    */
   async ask(request: RelayRequest, { watch = () => {}, goodUntil = Infinity }: AskOptions = {}): Promise<RelayAnswer> {
@@ -168,7 +167,7 @@ export class RelayClient {
     return answer
   }
 
-  /** Do something with the relay, unless it is to be left alone, and note why it fails. */
+  /** Run work with the relay, unless the relay is to be left alone, and record why it fails. */
   async #noting<T>(work: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
     const deniedMillis = this.#deniedUntil - clock.monotonic()
@@ -221,7 +220,7 @@ export class RelayClient {
     throw new RelayRefused(`the push relay responded with ${read.shape}`)
   }
 
-  /** Returns null if the connection was lost before the answer was there. */
+  /** Returns null if the connection was lost before the answer arrived. */
   async #exchange(bytes: Uint8Array, job: Job): Promise<Uint8Array | null> {
     const { clock, log, timing } = this.#options
     const connection = await this.#connected(job.watch)
@@ -269,7 +268,7 @@ export class RelayClient {
     this.#connection = connection
   }
 
-  /** Returns how long something may take, in milliseconds. Throws `RelayUnreachable` if the turn is over. */
+  /** Returns `millis`, or the rest of the turn if that is shorter. Throws `RelayUnreachable` if the turn is over. */
   #within(millis: number): number {
     const left = Math.min(millis, this.#deadline - this.#options.clock.monotonic())
     if (left <= 0) throw new RelayUnreachable('the push relay took too long')

@@ -1,4 +1,4 @@
-/** The budgets that a relay grants by default. Staying within them avoids refusals, which would lose pushes. */
+/** The budgets that a relay grants by default. The server stays within them, because a refusal would lose a push. */
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { TokenBucket } from '../../../base/token-bucket.ts'
 import type { Clock } from '../../../platform/running/clock.ts'
@@ -9,7 +9,7 @@ const budgets = {
   pushesPerHandle: { size: 10, perHour: 60 },
 } as const
 
-/** Handles whose budget is known. Another one has all of it. */
+/** Handles whose budget is remembered. Any other handle has its full budget. */
 const MAX_HANDLES = 10_000
 
 const bucketOf = ({ size, perHour }: { size: number; perHour: number }) => new TokenBucket(size, perHour)
@@ -21,7 +21,7 @@ export class RelayPacing {
 
   constructor(readonly clock: Pick<Clock, 'monotonic'>) {}
 
-  /** Take one push from the budget of a handle, if there is one. */
+  /** Take one push from the budget of a handle. Returns false if the budget is used up. */
   takeOf(handle: string): boolean {
     const bucket = this.#handles.get(handle) ?? bucketOf(budgets.pushesPerHandle)
     this.#handles.set(handle, bucket)

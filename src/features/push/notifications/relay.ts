@@ -23,12 +23,12 @@ export const relayOf = perContext((ctx: Context): Relay | null => {
 })
 
 /**
- * Whether steps for the relay are performed here: only the server of a cluster that has the endpoint can talk to the
- * relay.
+ * Whether this server performs the steps for the relay. In a cluster, only the server that has the endpoint can talk to
+ * it.
  */
 export const isAtRelay = (ctx: Context): boolean => !isEndpointElsewhere(ctx)
 
-/** Do the work of a step with the relay in its turn. Whatever must wait postpones the step. */
+/** Run the work of a step with the relay when it is its turn. If the work has to wait, the step is postponed. */
 export async function inTurn<T>({ client }: Relay, work: () => Promise<T>): Promise<T> {
   try {
     return await client.alone(work)

@@ -1,4 +1,4 @@
-/** Endpoints for sender keys: those that devices fetch, and those with which operators replace them. */
+/** Endpoints for sender keys: devices fetch the keys, and operators replace them. */
 import type { Exchange } from '../../../http/endpoint.ts'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal, serviceUnavailable } from '../../../http/errors.ts'
@@ -22,7 +22,7 @@ import {
   type PublishedSenderKey,
 } from './sender-keys.ts'
 
-/** Devices fetch all published keys at every contact. */
+/** Most published keys. Devices fetch all of them at every contact. */
 const MAX_PUBLISHED = 32
 
 const conflict = (message: string) => new Refusal(409, 'Conflict', message)
@@ -56,7 +56,7 @@ interface KeyCall extends Exchange {
   path: Record<string, string>
 }
 
-/** Returns the key that the path names. Throws `InvalidRequest` if that is no number, and `NotFound`. */
+/** Returns the key that the path names. Throws `InvalidRequest` if the name is not a number, and `NotFound`. */
 async function keyNamed(
   { path: { kid = '' } }: KeyCall,
   find: (kid: number) => Promise<SenderKeyRow | null>,
@@ -97,7 +97,7 @@ export const senderKeyRoutes = [
 
   route('POST', '/v1/admin/notifications/sender-keys/:kid/retire', {
     auth: operator(),
-    // A rotation retires keys, so there is never a second active one: the response only says that it is done, or why
+    // A rotation retires the active key, so there is never a second one. The response only says that it is done, or why
     // not.
     async handler(call) {
       const { ctx } = call

@@ -3,7 +3,8 @@ import { sql, type Reader, type Tx } from '../../../platform/database/database.t
 import type { Millis } from '../../../protocol/identifiers.ts'
 
 /**
- * `active`: seals; at most one key. `retired`: is published, but seals no more. `revoked`: neither; its secret is gone.
+ * `active`: seals pushes; at most one key does. `retired`: is still published, but seals no more pushes. `revoked`:
+ * neither, and its secret has been deleted.
  */
 export type SenderKeyState = 'active' | 'retired' | 'revoked'
 
@@ -33,7 +34,7 @@ export const countPublishedSenderKeys = async (reader: Reader): Promise<number> 
   (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM push_sender_key WHERE state <> 'revoked'`))!
     .count
 
-/** Add an active key under the next number. Throws if there is one. */
+/** Add an active key under the next number. Throws if there is an active one. */
 export const insertSenderKey = (tx: Tx, wrapped: string, now: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO push_sender_key (kid, secret_wrapped, state, created_at, changed_at)
@@ -48,7 +49,9 @@ export const revokeSenderKey = (tx: Tx, kid: number, now: Millis): Promise<numbe
     UPDATE push_sender_key SET state = 'revoked', secret_wrapped = NULL, changed_at = ${now}
     WHERE kid = ${kid} AND state <> 'revoked'`)
 
-/** Leave out the next `count` numbers. The last of them stays as a revoked key, so that later ones are higher. */
+/**
+ * Skip the next `count` numbers. The last of them is stored as a revoked key, so that later keys get higher numbers.
+ */
 export const skipSenderKeyNumbers = (tx: Tx, count: number, now: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO push_sender_key (kid, secret_wrapped, state, created_at, changed_at)

@@ -1,9 +1,9 @@
 /**
- * Sender keys: the keys with which the server seals push notifications. Devices fetch the public halves and believe
- * only what was sealed by one of them. Keys are numbered, and a number is never used again.
+ * Sender keys: the keys with which the server seals push notifications. Devices fetch the public keys, and accept only
+ * pushes that one of these keys has sealed. Keys are numbered, and a number is never used again.
  *
- * Keys exist only under a master key that the operator configured. The first one is made when it is needed: for the
- * first push that is sealed, or for the first device that asks.
+ * Keys exist only under a master key that the operator configured. The first key is made when it is needed: for the
+ * first push to seal, or for the first device that asks.
  */
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
@@ -29,10 +29,10 @@ export type { PushMessage, SealedPush } from '../../../protocol/push/push-messag
 // Sealing
 
 /**
- * Returns the key that seals all pushes of one event, and makes it if there is none. Returns null if there can be none,
- * because no master key is configured or because the stored key does not open: nothing can be sealed then. Call it only
- * if there is something to seal, in the transaction that queues the pushes. It must be one that runs alone, because two
- * beside each other would make two keys of one number.
+ * Returns the key that seals all pushes of one event, and makes it if there is none. Returns null if nothing can be
+ * sealed, because no master key is configured or the stored key cannot be decrypted. Call it only if there is something
+ * to seal, in the transaction that queues the pushes. No other transaction may run beside that one, because both might
+ * make a key with the same number.
  */
 export async function fanOutSender(ctx: Context, tx: Tx): Promise<PushSenderSecret | null> {
   if (ctx.config.signingKeyMasterKey === null) return null
@@ -40,8 +40,8 @@ export async function fanOutSender(ctx: Context, tx: Tx): Promise<PushSenderSecr
 }
 
 /**
- * Returns the key with which an event began to be sealed, or the one that seals now if that was revoked meanwhile. Null
- * as in `fanOutSender`.
+ * Returns the key with this number, with which an event began to be sealed, or the active key if that was revoked
+ * meanwhile. Null as in `fanOutSender`.
  */
 export async function senderNumbered(ctx: Context, kid: number): Promise<PushSenderSecret | null> {
   const begun = await findSenderKey(ctx.db, kid)
@@ -50,8 +50,8 @@ export async function senderNumbered(ctx: Context, kid: number): Promise<PushSen
 }
 
 /**
- * Seal a message for one device, whose key is a did:key of P-256. Returns null if the message is too large, and must be
- * dropped. Each call makes a new ephemeral key, so no two seals have anything in common.
+ * Seal a message for one device, whose key is a did:key of P-256. Returns null if the message is too large and must be
+ * dropped. Each call makes a new ephemeral key, so no two sealed messages have anything in common.
  */
 export async function sealFor(
   sender: PushSenderSecret,
@@ -66,7 +66,7 @@ export async function sealFor(
 
 // Making keys
 
-/** Returns the key that seals now, which is made if there is none. */
+/** Returns the active key. Makes one if there is none. */
 async function activeKey(ctx: Context, tx: Tx): Promise<SenderKeyRow> {
   const known = await findActiveSenderKey(tx)
   if (known !== null) return known
@@ -77,7 +77,7 @@ async function activeKey(ctx: Context, tx: Tx): Promise<SenderKeyRow> {
 const addKey = ({ vault, clock }: Context, tx: Tx): Promise<number> =>
   insertSenderKey(tx, vault.wrap(newSigningSecret('p256')), clock.now())
 
-/** Add a key that seals from now on, and retire the one that did. Returns the number of the new one. */
+/** Add a new active key, and retire the previous one. Returns the number of the new key. */
 export async function rotateSenderKey(ctx: Context, tx: Tx): Promise<number> {
   await retireActiveSenderKey(tx, ctx.clock.now())
   return (await activeKey(ctx, tx)).kid
@@ -93,7 +93,8 @@ export interface PublishedSenderKey {
 }
 
 /**
- * Returns the keys that devices may believe, the newest first; one is made if none seals. Empty if none can be opened.
+ * Returns the keys that devices may trust, the newest first. Makes one if none is active. Empty if no key can be
+ * decrypted.
  */
 export async function publishedSenderKeys(ctx: Context): Promise<PublishedSenderKey[]> {
   if ((await findActiveSenderKey(ctx.db)) === null) await ctx.db.transaction((tx) => activeKey(ctx, tx))
@@ -105,7 +106,7 @@ export async function publishedSenderKeys(ctx: Context): Promise<PublishedSender
 export interface KnownSenderKey {
   kid: number
   state: SenderKeyState
-  /** Null if the key is revoked, or if its secret does not open. */
+  /** Null if the key is revoked, or if its secret cannot be decrypted. */
   publicKey: Did | null
   createdAt: Millis
   changedAt: Millis
@@ -125,7 +126,7 @@ export const knownSenderKeys = async (ctx: Context): Promise<KnownSenderKey[]> =
     }
   })
 
-/** Returns null if the key is revoked, or if its secret does not open, which is logged. */
+/** Returns null if the key is revoked. If its secret cannot be decrypted, logs that and returns null. */
 function opened(ctx: Context, { kid, wrapped }: SenderKeyRow): PushSenderSecret | null {
   if (wrapped === null) return null
   try {

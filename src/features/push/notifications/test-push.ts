@@ -1,4 +1,7 @@
-/** Test pushes: one to every device of an account at an operator's request, past the queue, with each step of it. */
+/**
+ * Test pushes: at an operator's request, one push to every device of an account, without the queue, and a report of
+ * each step.
+ */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import { hastenSteps } from '../../../platform/running/steps.ts'
@@ -14,7 +17,7 @@ export interface TestPush {
   deviceId: string
   /** What was done, in order: `register`, `dial`, `enroll`, `sealed`. */
   steps: { step: string; detail: string }[]
-  /** What became of the push: as `PushResult`, or why there was none. */
+  /** What became of the push: a `PushResult`, or why none was sent. */
   outcome: string
 }
 
@@ -23,7 +26,7 @@ const GOOD_FOR_MILLIS = 5 * MINUTE_MILLIS
 const isFault = (error: unknown): error is Error =>
   [RelayRefused, RelayUnanswered, RelayUnreachable, RelayWait].some((kind) => error instanceof kind)
 
-/** Push to one device after the other. If the relay cannot be used, the devices that are left get no push. */
+/** Push to one device after the other. If the relay cannot be used, the remaining devices get no push. */
 export async function sendTestPushes(ctx: Context, relay: Relay, did: Did): Promise<TestPush[]> {
   relay.client.forgetDenial()
   const sent: TestPush[] = []
@@ -45,7 +48,7 @@ export async function sendTestPushes(ctx: Context, relay: Relay, did: Did): Prom
   return sent
 }
 
-/** The relay works, so waiting steps run now. */
+/** The relay works, so run the waiting steps now. */
 async function goOn({ db, clock, steps }: Context): Promise<void> {
   for (const kind of [handleStep, pushStep]) await hastenSteps(db, kind, clock.now())
   steps.wake()
