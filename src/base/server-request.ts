@@ -25,7 +25,7 @@ export class ServerRefusal extends OperatorError {
     message: string,
     /** The server's clock, from its `Date` header, in milliseconds since the epoch; null if it sent none. */
     readonly serverTime: number | null,
-    /** What came with it: the members of the JSON object. */
+    /** The members of the JSON object in the response. */
     readonly answer: Answer = {},
   ) {
     super(message)

@@ -66,7 +66,7 @@ function named(response: Response, id: string | null): Response {
   return response
 }
 
-/** Returns the response to send if the runtime could not open the file of another. Only blobs are sent as files. */
+/** Returns the response to send in place of one whose file the runtime could not open. Only blobs are sent as files. */
 export function unsentFile(ctx: Context, error: unknown): Response {
   logFailure(ctx, 'com.atproto.sync.getBlob', error)
   const refusal = refusalOf(error) ?? internalError()

@@ -2,10 +2,10 @@
  * The listener for encrypted connections, and the one that redirects to it.
  *
  * The runtime takes certificates only when a port is opened. So another server opens the same port with new
- * certificates, and the former server retires. For some seconds, its responses ask clients to close their connections,
- * because it closes those that stay open in the end, and a request on its way would be lost. Then it takes no new
- * connections and closes idle ones, while requests and WebSockets continue. A connection that the system has queued for
- * it in that moment is reset, and its client connects again.
+ * certificates, and the former server retires. For some seconds, its responses ask clients to close their connections:
+ * those that stay open are closed in the end, and a request on its way would be lost. Then it takes no new connections
+ * and closes idle ones, while requests and WebSockets continue. A connection that the system has queued for it in that
+ * moment is reset, and its client connects again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSOptions } from 'bun'

@@ -10,7 +10,7 @@ const liveKeys = new Map(
   configKeys.filter(({ field }) => field.replacedBy === LIVE_COMMAND).map((key) => [key.name, key] as const),
 )
 
-/** Returns undefined for an unknown key, and for one that takes a restart. */
+/** Returns undefined for an unknown key, and for a key that takes a restart. */
 export const liveKey = (name: string): Key | undefined => liveKeys.get(name)
 
 export const liveNames: readonly string[] = [...liveKeys.keys()]

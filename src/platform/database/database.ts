@@ -269,7 +269,7 @@ export interface Cluster {
 export interface LogFollowing {
   /**
    * Starts a follower that reads the log after `position`; null: all that is not in the database file. It replaces the
-   * one before it. Returns null, and replaces nothing, if the log does not have the position.
+   * previous follower. Returns null, and replaces nothing, if the log does not have the position.
    */
   begin(position: LogPosition | null): Promise<LogFollower | null>
   /** Has the follower read again all that is not in the database file, and runs `work` before anything is added. */

@@ -47,7 +47,7 @@ const MAX_KEPT_BYTES = 64 * 1024 ** 2
 const MAX_KEPT = 3
 /** A buffer is kept only if at least this part of it was needed lately. */
 const LEAST_USE = 1 / 16
-/** The size that was needed lately fades by this factor with each commit: a small commit often follows a large one. */
+/** The size needed lately fades by this factor at each `giveBack`: a small commit often follows a large one. */
 const FADING = 0.9
 /** Reading over up to this many frames that are not needed takes less time than another call. */
 const MAX_SKIPPED_FRAMES = 3

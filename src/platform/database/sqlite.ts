@@ -448,7 +448,7 @@ class Snapshots {
     if (--snapshot.users === 0) this.#end(snapshot)
   }
 
-  /** Keeps the present state by a new transaction: one that reads frames of the log keeps it from restarting. */
+  /** Moves a snapshot to a new transaction: the old one reads frames of the log, which keeps it from restarting. */
   renew(snapshot: Snapshot): Snapshot {
     this.#newest = this.#begin(snapshot.version)
     this.#newest.users++

@@ -36,7 +36,7 @@ export class DirectoryInUse extends OperatorError {
       const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
       return { pid, words }
     } catch (error) {
-      // It has ended meanwhile, or this user may not know.
+      // The holder has ended meanwhile, or this user may not read its command line.
       if ((error as NodeJS.ErrnoException).code === undefined) throw error
       return null
     }

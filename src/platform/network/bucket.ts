@@ -65,8 +65,7 @@ export interface Piece {
 }
 
 /**
- * Admits the requests to a bucket, attempt by attempt. Throws `BucketUnavailable` instead of making one that is
- * hopeless.
+ * Admits the requests to a bucket, attempt by attempt. Throws `BucketUnavailable` instead of making a hopeless request.
  */
 export interface Admission {
   attempt<T>(request: () => Promise<T>, signal: AbortSignal | undefined): Promise<T>
