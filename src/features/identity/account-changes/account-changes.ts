@@ -1,7 +1,7 @@
 /**
  * The door of account changes: email address, password, activation, deactivation, takedown and deletion.
  *
- * Separate from `accounts`, which depends on no other feature, because a change may end sessions, write events and
+ * Separate from `accounts`, which depends on no other feature but the firehose, because a change may end sessions and
  * delete rows of other features.
  */
 export { deleteAccount, deleteOwnAccount, deleteProven, requestDeletionCode } from './account-deletion.ts'

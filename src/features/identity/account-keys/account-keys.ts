@@ -109,8 +109,8 @@ export async function activeSigner(
 }
 
 /**
- * Returns the account for a write that is not signed. Throws `AccountNotFound`, `AccountTakedown`,
- * `AccountDeactivated`, or the refusal of a caller whose access has ended.
+ * Returns the row of an active account and its record quota, for a write that is not signed. Throws `AccountNotFound`,
+ * `AccountTakedown`, `AccountDeactivated`, or the refusal of a caller whose access has ended.
  */
 export async function activeWriter(
   ctx: Context,

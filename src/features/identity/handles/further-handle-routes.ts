@@ -1,4 +1,4 @@
-/** Routes by which a wallet adds handles to its account and removes them. */
+/** Endpoints with which a wallet adds handles to its account and removes them. */
 import { Type } from '@sinclair/typebox'
 import { route, type CallLimit } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'

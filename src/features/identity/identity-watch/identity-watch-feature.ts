@@ -1,4 +1,4 @@
-/** What the identity watch plugs into the server. */
+/** The sweep of the identity watch, and its report for operators. */
 import { route } from '../../../http/endpoint.ts'
 import type { Feature } from '../../../http/feature.ts'
 import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
@@ -7,7 +7,7 @@ import { operator } from '../../operations/operators/operators.ts'
 import { identityWatchSweep } from './identity-watch-sweep.ts'
 import { changesSince, currentRound, forgetIdentity, misfits } from './watched-identity-store.ts'
 
-/** Entries of each list in the report. */
+/** Most entries of each list in the report. */
 const MAX_LISTED = 100
 
 export const identityWatch: Feature = {

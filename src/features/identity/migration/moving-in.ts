@@ -155,7 +155,7 @@ async function forgetUnchanged(tx: Tx, did: Did): Promise<void> {
 const isReturning = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean =>
   deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
 
-/** A move whose old server is gone. */
+/** The request for a move whose old server no longer exists. */
 export interface KeyRequest extends Omit<BeginRequest, 'plan' | 'recoveryKey'>, OfferRequest {
   /** The offered operation, signed by a rotation key of the identity. */
   operation: unknown

@@ -174,7 +174,7 @@ async function submit(by: Exchange, did: Did, signingKey: string, operation: Ope
   return submission !== 'gone'
 }
 
-/** Returns the key if it was promoted. */
+/** Returns the key if it was promoted; otherwise throws `PlcDirectoryError` (502). */
 async function outcome(ctx: Context, did: Did, signingKey: string): Promise<string> {
   // Read before the account's key: a staged key that is promoted in between is then reported as promoted, not as
   // refused.

@@ -1,4 +1,4 @@
-/** The two requests by which a wallet replaces the key of a repository. */
+/** The two endpoints with which a wallet replaces the key of a repository. */
 import { Type } from '@sinclair/typebox'
 import { route, type CallLimit, type Guard } from '../../../http/endpoint.ts'
 import { readJson } from '../../../http/json-input.ts'

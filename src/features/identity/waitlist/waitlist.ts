@@ -1,6 +1,6 @@
 /**
  * The public waiting list for accounts. The response to an address that is already listed is the same, after the same
- * time, so as not to reveal who is on the list. Nothing is resolved and no email is sent.
+ * time, so as not to reveal who is on the list. Joining the list resolves nothing and sends no email.
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
