@@ -52,7 +52,7 @@ export interface Restored {
 
 /**
  * Receive an archive, by default the body of the request, and restore the account from it. Refuses with
- * `InvalidRequest` an archive that is broken, with `Forbidden` that of another account, with `PayloadTooLarge` what
+ * `InvalidRequest` a broken archive, with `Forbidden` the archive of another account, with `PayloadTooLarge` one that
  * exceeds the bounds of the account, and with `RequestTimeout` an upload that stalls.
  */
 export async function importArchive(exchange: Exchange, did: Did, upload: Upload = exchange.body): Promise<Restored> {
@@ -95,7 +95,7 @@ async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Rest
   const { repos, blobs, dataDir } = exchange.ctx.config
   const archive = await AccountArchive.open(spool, { repoBytes: repos.maxImportSize, blobBytes: blobs.maxBlobSize })
   requireArchiveOf(archive, did)
-  // Compressed, the blobs may have a thousandth of their size, so check for it again.
+  // Compressed, the blobs may have a thousandth of their size, so check for the unpacked size as well.
   await requireRoom(dataDir, archive.blobBytes)
   const given = await archive.preferences()
   const outcome = putPreferences([], given, { personalDetails: true })

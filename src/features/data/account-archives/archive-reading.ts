@@ -24,13 +24,13 @@ const readableMethods = [0, 8]
 /** Bytes after the directory, in the form of ZIP and in that of ZIP64. */
 const endSizes = [22, 98]
 
-/** Where the bytes of an archive are. */
+/** Random access to the bytes of an archive. */
 export interface ArchiveBytes {
   readonly size: number
   read(start: number, end: number): Iterable<Uint8Array>
 }
 
-/** Bytes of each kind of file. */
+/** Most bytes of each kind of file. */
 export interface ArchiveBounds {
   repoBytes: number
   blobBytes: number
@@ -42,7 +42,7 @@ export interface ArchivedBlob {
   cid: string
   /** The media type that its name suggests; null if none. */
   mediaType: string | null
-  /** Not compared with the CID yet. */
+  /** The content, not compared with the CID yet. */
   bytes(): AsyncIterable<Uint8Array>
 }
 

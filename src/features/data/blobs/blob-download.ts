@@ -40,9 +40,9 @@ const LOST = 'The stored bytes of this blob are missing or damaged'
 /**
  * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
  * down, if only records in spaces refer to it, or if no record refers to it yet and the caller is neither its owner nor
- * the operator. A moderator can read any blob, also one in a space. Refuses with `UpstreamFailure` if the bucket has
- * lost or damaged the blob, and with `ServiceUnavailable` if the folder has, and the mirror does not have the blob
- * either, or does not deliver it in time.
+ * the operator. A moderator can also read a blob that is taken down or in quarantine, even if only records in spaces
+ * refer to it. Refuses with `UpstreamFailure` if the bucket has lost or damaged the blob, and with `ServiceUnavailable`
+ * if the folder has, and the mirror does not have the blob either, or does not deliver it in time.
  */
 export async function downloadBlob(
   exchange: Exchange,

@@ -65,7 +65,7 @@ export interface QuarantineRow extends Quarantine {
   handle: string | null
 }
 
-/** A page of the blobs in quarantine, those that end first first. */
+/** A page of the blobs in quarantine, in the order in which their quarantines end. */
 export function listQuarantines(
   reader: Reader,
   after: { endsAt: Millis; cid: string } | null,

@@ -47,7 +47,7 @@ export const blobRoutes = [
       const { missing, next } = await someMissing(ctx.db, { did, limit, cursor })
       return {
         blobs: missing.map(({ cid, record }) => ({ cid, recordUri: recordUri(did, record) })),
-        // The last page has a cursor too, as clients of the reference expect.
+        // The last page has a cursor too, as clients of the reference implementation expect.
         cursor: next ?? missing.at(-1)?.cid,
       }
     },

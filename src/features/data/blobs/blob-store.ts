@@ -52,8 +52,8 @@ export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Pro
 const KEYS_PER_TURN = 512
 
 /**
- * Returns those of these blobs that the account has and that are not taken down, for records in spaces, which do not
- * make them public.
+ * Returns the blobs with these CIDs that the account has and that are not taken down. For records in spaces, which do
+ * not make their blobs public.
  */
 export async function findOwned(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
   const found: ClaimedBlob[] = []

@@ -84,7 +84,7 @@ interface BlobCounts {
   expected: number
   /** Blobs that are stored, except those to which only records in spaces refer. */
   imported: number
-  /** Of all stored blobs. */
+  /** Bytes of all stored blobs. */
   bytes: number
 }
 

@@ -35,8 +35,7 @@ const readerPlaces = { size: 16, ofNetwork: 8, maxWaiting: 512, waitMillis: 10_0
 /** How long a reader waits for a file. The fetch continues after that. */
 const READER_MILLIS = 10_000
 /**
- * How long no file is fetched for readers if the mirror does not respond, and how long a single file is not if the
- * mirror lacks it.
+ * Pause of fetches for readers: of all files if the mirror does not respond, of a single file if the mirror lacks it.
  */
 const REST_MILLIS = 10_000
 const MAX_RESTING = 10_000

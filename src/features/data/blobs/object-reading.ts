@@ -92,7 +92,7 @@ export class ObjectReading {
   }
 }
 
-/** The pieces of one stream, in order, and what they hold. */
+/** The pieces of one stream, in order, and the memory that they hold. */
 class Pieces {
   readonly #reading: ObjectReading
   readonly #object: ReadableObject

@@ -1,4 +1,4 @@
-/** What a relay says of this server (com.atproto.sync.getHostStatus). */
+/** What a relay says about this server (com.atproto.sync.getHostStatus). */
 import type { Config } from '../../../platform/configuration/config.ts'
 import { askJson, membersOf } from '../../../platform/network/json-answer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'

@@ -88,7 +88,7 @@ const heldLease = ({ name, fence }: Pick<Lease, 'name' | 'fence'>) =>
 export interface BatchOptions {
   /** Null if no other process can number events. */
   lease: Pick<Lease, 'name' | 'fence'> | null
-  /** As in `History`. */
+  /** SQL of `History.isWhole`. */
   whole?: Sql
   /** Numbers up to this one have been assigned. */
   knownHead?: number

@@ -19,7 +19,7 @@ export interface Subscriber {
 
 export interface SubscriberList {
   here: ReadonlySet<Subscriber>
-  /** Those that left last, oldest first. */
+  /** The subscribers that left last, oldest first. */
   former: readonly Subscriber[]
 }
 

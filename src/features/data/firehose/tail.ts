@@ -165,7 +165,7 @@ export class Tail {
     this.#floor = floor
   }
 
-  /** Without followers, forget everything and start again with the next one. */
+  /** Forget everything when the last follower has left. The next follower starts the tail again. */
   #rest(): void {
     this.#unlisten?.()
     this.#unlisten = null

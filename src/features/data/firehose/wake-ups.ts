@@ -1,8 +1,8 @@
 /** How the nodes of a cluster wake each other up for events. */
 
 /**
- * `written`: there are events without a number. `numbered`: the log has new events. `erased`: those of a deleted
- * account are no longer in it.
+ * `written`: there are events without a number. `numbered`: the log has new events. `erased`: the events of a deleted
+ * account were removed from it.
  */
 export const channels = { written: 'events_written', numbered: 'events_numbered', erased: 'events_erased' } as const
 

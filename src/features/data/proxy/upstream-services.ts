@@ -16,7 +16,7 @@ type ServiceLabel = CounterLabels<'proxy_requests_total'>['upstream']
 
 interface ConfiguredService {
   name: ServiceName
-  /** As `serviceText`. */
+  /** The name in the form of `serviceText`. */
   text: string
   label: ServiceLabel
   url: string

@@ -175,7 +175,7 @@ type ResolvedWrite = RecordWrite & ({ action: 'create' | 'update'; record: Prepa
  */
 const MAX_REPLACED = 100
 
-/** What each write means, given the records that are stored. Leaves out writes that change nothing. */
+/** Resolves each write against the stored records. Leaves out writes that change nothing. */
 async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): Promise<ResolvedWrite[]> {
   const resolved: ResolvedWrite[] = []
   for (const write of writes) {

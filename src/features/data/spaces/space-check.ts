@@ -58,7 +58,7 @@ export async function spaceFaults(
 /** The number under which the records of a repository are stored. */
 export const numberOf = ({ repo, placeId }: SpacePlace): number => repo?.id ?? placeId!
 
-/** What is wrong with one repository. */
+/** Yields what is wrong with one repository, in words. */
 export async function* faultsOfSpace(
   reader: Reader,
   did: Did,

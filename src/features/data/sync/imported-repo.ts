@@ -79,8 +79,8 @@ export class ImportedRepo {
   }
 
   /**
-   * Receive an archive into a temporary file in `dir`. Refuses with `InvalidRequest` what is not an archive of a
-   * repository, and with `Forbidden` the repository of another DID.
+   * Receive an archive into a temporary file in `dir`. Refuses with `InvalidRequest` anything that is not an archive of
+   * a repository, and with `Forbidden` the repository of another DID.
    */
   static async receive(did: Did, archive: AsyncIterable<Uint8Array>, dir: string): Promise<ImportedRepo> {
     const blocks = new BlockFile(dir)

@@ -15,7 +15,7 @@ const SHORT_BYTES = 256 * 1024
 
 const spillRoom = perContext(() => new SpillRoom(maxQueued))
 
-/** Whom an archive is for. */
+/** The request for an archive, and how to send to its client. */
 export type Recipient = Pick<Exchange, 'ctx' | 'request' | 'mayIdle' | 'takesPieces'>
 
 /** An archive on its way to a client. Gives back its place once the client has it, is gone, or is too slow. */
