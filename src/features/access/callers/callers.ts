@@ -134,7 +134,7 @@ export function revalidationOf(ctx: Context, caller: AccessCaller | AccountServi
 export const revalidateAgent = (ctx: Context, reader: Reader, agent: AgentCaller): Promise<void> =>
   credentialOf(ctx, agentKind).revalidate!(agent, ctx, reader)
 
-/** Throws `RateLimitExceeded` if agents and delegates of the account do more than may be recorded in a while. */
+/** Throws `RateLimitExceeded` if the record of what agents and delegates of the account do would grow too fast. */
 export const chargeRecord = (exchange: Exchange, { did }: RecordedCaller): Promise<void> =>
   charge(exchange, { name: 'recordedCall', key: did })
 

@@ -1,4 +1,4 @@
-/** Asks which factors an account has: the one statement that a sign-in without any costs. */
+/** Asks which factors an account has: the only statement that a sign-in without factors costs. */
 import { sql, type Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 

@@ -34,7 +34,7 @@ type Library = typeof import('./webauthn-library.ts')
 /** Loaded by the first ceremony. */
 const library = (): Promise<Library> => import('./webauthn-library.ts')
 
-// Where
+// Where passkeys work
 
 /**
  * Whether browsers let pages of this server use passkeys: they require https or localhost, and a host that is a name,

@@ -96,7 +96,7 @@ async function passkeysWithPlace(reader: Reader, did: Did): Promise<StoredPasske
 }
 
 interface NewPasskey {
-  /** What the browser answered, as JSON. */
+  /** The response of the browser, as JSON. */
   answer: string
   name: string
   binding: string

@@ -75,7 +75,7 @@ export const SIGNED_IN_FOR_THIS = 'signed_in_for_this'
  * `prompt=create` from sending the browser to sign-up again.
  */
 export const HAS_ACCOUNT = 'has_account'
-/** Its value if the password was replaced there. */
+/** Value of `HAS_ACCOUNT` if the person has just chosen a new password. */
 export const WITH_NEW_PASSWORD = 'new-password'
 
 type Named = Pick<AuthorizeView, 'requestUri' | 'pending'>
@@ -86,7 +86,7 @@ export const signUpUrl = (named: Named): string => `/account/sign-up?${new URLSe
 export const appHost = (clientId: string): string =>
   isLoopbackClientId(clientId) ? inEnglish(texts.appHere) : new URL(clientId).host
 
-/** The same for a page, in its language. */
+/** Like `appHost`, as words in the language of a page. */
 export const appName = (clientId: string): Wording =>
   isLoopbackClientId(clientId) ? texts.appHere : new URL(clientId).host
 

@@ -7,7 +7,7 @@ import { lifetimeOf } from './grants.ts'
 import { inOwnSpelling, sessionIdOf } from './oauth-refresh-tokens.ts'
 import { insertOAuthSession } from './oauth-session-store.ts'
 
-/** A session of an app as the reference had it. */
+/** A session of an app as the reference implementation had it. */
 export interface FormerOAuthSession {
   did: Did
   clientId: string

@@ -150,8 +150,8 @@ const alive = (id: string, did: Did): Sql => sql`id = ${id} AND did = ${did}
   AND (delegation_id IS NULL OR (${isActive(sql`oauth_session.did`)} AND ${isActive(sql`delegate_did`)}))`
 
 /**
- * Returns the delegation of a session of the account, if it has one. Returns null if the account has no such session,
- * or if it is not alive.
+ * Looks up a live session of the account, with its delegation if it has one. Returns null if the account has no such
+ * session, or if it is not alive.
  */
 export async function aliveOAuthSession(
   reader: Reader,

@@ -1,4 +1,4 @@
-/** The part of the authorization page for wallets: what to scan, tap or type, and how the request stands. */
+/** The part of the authorization page for wallets: what to scan, tap or type, and the state of the request. */
 import { asset } from '../../../http/asset.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { hidden, qrCode } from '../page-parts/page-parts.ts'

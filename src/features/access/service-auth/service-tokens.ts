@@ -1,8 +1,8 @@
 /**
  * Service tokens: JWTs with which other services, and accounts on other servers, act here. The issuer's key signs them.
  *
- * The checks follow the order of the reference, on whose error names services rely. If a signature does not verify, it
- * is checked once more against a freshly fetched DID document, because the key may have changed.
+ * The checks are in the order of the reference implementation, because services rely on its error names. If a signature
+ * does not verify, it is checked once more against a freshly fetched DID document, because the key may have changed.
  */
 import { authenticationRequired, Refusal } from '../../../http/errors.ts'
 import { isOwnDid } from '../../../platform/configuration/service-names.ts'

@@ -88,9 +88,9 @@ export async function openSession(
 /** A session as another server had it. */
 export interface FormerSession {
   did: Did
-  /** Id of its current refresh token: 32 bytes in base64, with or without padding. */
+  /** Id of a refresh token: 32 bytes in base64, with or without padding. */
   tokenId: string
-  /** Id of the token for which it was exchanged in the last hours; null if it was not. */
+  /** Id of the token for which that one was exchanged in the last hours; null if it was not. */
   successorId: string | null
   appPassword: string | null
   expiresAt: Millis

@@ -185,7 +185,7 @@ async function requireAccount(tx: Tx, { did }: Account, status: number): Promise
   if ((await accountOf(tx, did)) === null) throw accessDenied(status, 'The account no longer exists')
 }
 
-// With the word of a provider
+// Vouched for by a provider
 
 /** Requests within this time for another code of one registration get the same code. */
 const FRESH_CODE_MILLIS = 5000

@@ -25,7 +25,7 @@ const refusals: Record<TokenFault, (reason: string) => Refusal> = {
   invalid: (reason) => new Refusal(400, 'authentication_failed', reason),
 }
 
-/** The response does not tell whether there is such an agent, or was. */
+/** The response does not reveal whether there is or was such an agent. */
 async function notify(call: RouteCall<null>): Promise<Response> {
   const { ctx, body } = call
   if (body.contentType !== null && body.contentType !== EVENT_TOKEN)
@@ -51,7 +51,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isNonEmptyText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** Ends only what this issuer has registered: a child has a subject too, which its parent account has chosen. */
+/** Ends only what this issuer has registered: a child has a subject too, which its account has chosen. */
 async function endAgentOf({ ctx }: RouteCall<null>, issuer: string, subject: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)

@@ -5,8 +5,9 @@
  * The order survives a kill between any two steps, because a repeated request continues:
  *
  * 1. in one transaction, create the account and its repository, deactivated and unannounced. This decides races for the
- * handle, the identity and the signing key; 2. submit the identity to the directory, and store that the directory has
- * it; 3. in one transaction, add the registration of the agent, and activate and announce the account.
+ *    handle, the identity and the signing key;
+ * 2. submit the identity to the directory, and store that the directory has it;
+ * 3. in one transaction, add the registration of the agent, and activate and announce the account.
  */
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'

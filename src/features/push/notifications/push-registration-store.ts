@@ -7,7 +7,7 @@ export type RegistrationOwner = Did | 'operators'
 
 export interface PushRegistration {
   owner: RegistrationOwner
-  /** As the device names itself; unique for the owner. */
+  /** The id that the device gives itself; unique for the owner. */
   deviceId: string
   /** A key of P-256 as a did:key. */
   publicKey: string
