@@ -167,8 +167,8 @@ export async function forgetCodesOfNothing(tx: Tx, did: Did): Promise<void> {
 export type PasskeyUse = ChallengeUse
 
 /**
- * Returns what a browser needs to sign in with a passkey of an account; `did` is null for any account. Returns null if
- * there is no passkey to offer; otherwise calls `use`.
+ * Returns what a browser needs to sign in with a passkey of an account; `did` is null for any account. Returns null,
+ * without calling `use`, if there is no passkey to offer.
  */
 export async function offerPasskey(
   ctx: Context,

@@ -53,7 +53,7 @@ export async function setUpTotp(
 /** Whether a text has the form of a code. */
 export const isTotpCode = (text: string): boolean => /^\d{6}$/.test(text)
 
-/** Checks codes in transactions, which wait for nothing else. */
+/** Checks codes within a transaction, which must not wait for the library to load: `totpCheck` has loaded it. */
 export interface TotpCheck {
   /** Spend a code of the account's app. Returns false if it is wrong or was used before. */
   spend(tx: Tx, did: Did, code: string): Promise<boolean>

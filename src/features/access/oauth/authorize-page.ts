@@ -126,7 +126,10 @@ ${walletPart(view, consent, html`<button form="deny" name="action" value="deny">
 <form id="deny" method="post" action="${actionOf(view)}" hidden>${hidden(namesOf(view))}${view.proof}</form>
 <details class="fold"><summary>${view.device === null ? texts.passwordInstead : texts.anotherAccount}</summary>${passwordForm(view)}</details>`
 
-/** The form carries the names of the request, so that it can lead back to this page if it comes too early. */
+/**
+ * The form carries the names of the request, so that a form which is sent before the wallet has approved can lead back
+ * to this page.
+ */
 const walletPart = (view: AuthorizeView, consent: Consent, beside?: Html): Html =>
   walletBlock(consent, {
     action: '/oauth/authorize/complete',

@@ -92,7 +92,10 @@ function sessionOf({
 
 /** Most sessions of an account, and of each of its delegations. The page of the account reads all of them. */
 const MAX_PER_ACCOUNT = 5000
-/** Most sessions that are ended at once to make room, if there were more before. */
+/**
+ * Most sessions that one new session ends. An account that had many more before this limit existed loses the rest
+ * later.
+ */
 const MAX_ENDED = 1000
 
 /**

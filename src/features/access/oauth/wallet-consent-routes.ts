@@ -85,7 +85,7 @@ const shown = ({ requestId, pushed, webOrigin, ip, requestedScopes, loginHint, m
 
 /**
  * Handles the form of the page, which needs neither script nor cookie: the id of an approved request is enough to
- * complete it. A form that comes too early leads back to the page.
+ * complete it. A form that is sent before the wallet has decided leads back to the page.
  */
 async function complete(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call, { needsNoCookie: true })

@@ -41,7 +41,7 @@ import { assertionExpiry } from './agent-tokens.ts'
 // Opening
 
 const USER_CODES = 1_000_000
-/** Most random draws. If none of them is free, nearly all codes must be in use. */
+/** Most random codes that are tried for one claim. If none of them is free, nearly all codes must be in use. */
 const MAX_DRAWS = 1000
 
 /** Returns a code that no pending claim has. `randomInt` rejects samples, so that every code is equally likely. */

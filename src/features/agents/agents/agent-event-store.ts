@@ -81,7 +81,8 @@ export async function listAgentEvents(
 }
 
 /**
- * When the newest event of unclaimed agents after the `keep` newest was added; null if there are no more than `keep`.
+ * When the first event beyond the `keep` newest ones of unclaimed agents was added. Null if there are no more than
+ * `keep`.
  */
 export const unclaimedEventAt = async (reader: Reader, keep: number): Promise<Millis | null> =>
   (

@@ -3,8 +3,8 @@
  *
  * The content of the database is read first, from one snapshot, into a temporary file. Then the archive is made at the
  * speed of the client, one blob after another, so memory use depends neither on the account nor on the client. A blob
- * that was deleted meanwhile is listed as missing. Archives have places, because each takes a file as large as the
- * repository.
+ * that was deleted meanwhile is listed as missing. Only a few archives are made at a time, because each takes a
+ * temporary file as large as the repository.
  */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { OneByOne } from '../../../base/one-by-one.ts'

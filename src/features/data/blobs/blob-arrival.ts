@@ -10,7 +10,7 @@ export interface ArrivedBlob extends BlobRow {
   takedownRef: string | null
 }
 
-/** Store bytes under a CID. Returns how many; null if the bytes have another CID, and then stores nothing. */
+/** Store bytes under a CID. Returns how many. Stores nothing and returns null if the bytes have another CID. */
 export async function placeBlob(ctx: Context, cid: string, bytes: AsyncIterable<Uint8Array>): Promise<number | null> {
   await using incoming = await blobStorage(ctx).receive(bytes)
   if (incoming.cid !== cid) return null

@@ -224,7 +224,7 @@ function isLocalHost(hostname: string): boolean {
 export const crawlersFor = ({ publicUrl, crawlers }: Pick<Config, 'publicUrl' | 'crawlers'>): readonly string[] =>
   isLocalHost(new URL(publicUrl).hostname) ? [] : crawlers.urls
 
-/** Asks a crawler that could not be reached again. */
+/** Retries the request to a crawler that could not be reached. */
 export const crawlStep: StepKind<{ url: string }> = {
   name: 'crawl',
   concurrency: 4,

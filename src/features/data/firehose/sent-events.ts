@@ -7,7 +7,7 @@ import type { Cluster } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { StoredEvent } from './event-log.ts'
 
-/** Most accounts that are remembered. At least half as many are. */
+/** The most accounts that are remembered. Of the accounts seen last, at least half this number stay remembered. */
 const MAX_ACCOUNTS = 20_000
 
 /** Outlives the server that has sent the events. */

@@ -42,7 +42,7 @@ export const revalidatedBody = <Body>(
     ? revalidatedStream(body as ReadableStream<Uint8Array>, revalidate)
     : body
 
-/** Cancels a response whose caller has ended by now, and throws. */
+/** If the caller may no longer act, cancels the response and throws. */
 export async function refusedBy(response: Response, revalidate: RevalidateHere): Promise<void> {
   try {
     await revalidate()

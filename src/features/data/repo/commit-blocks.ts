@@ -16,8 +16,8 @@ const MAX_BYTES = 8 * 1024 ** 2
 
 interface KeptSection {
   /**
-   * The head of the repository from which the block was read. If several repositories have the block, the last one
-   * read.
+   * CID of the head commit of the repository from which the block was read. A block that several repositories have is
+   * kept for the one read last.
    */
   commit: string
   section: Uint8Array

@@ -223,7 +223,7 @@ export interface RecordRange {
   limit: number
 }
 
-/** A record for public reads. `cid` stays in bytes because most are never printed. */
+/** A record for public reads. `cid` stays in bytes because most CIDs are never printed. */
 export type VisibleRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
 
 /** A page of a collection, without records that were taken down. */
@@ -438,7 +438,7 @@ export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: 
  * Copy takedowns from one repository to the records at the same paths in another, even if the records differ. Returns
  * how many records were taken down.
  *
- * For `IS NOT NULL`, SQLite would scan all records instead of using the index on takedowns.
+ * With `IS NOT NULL` instead of `>= ''`, SQLite would scan all records instead of using the index on takedowns.
  */
 export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }): Promise<number> {
   return tx.run(sql`

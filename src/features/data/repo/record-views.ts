@@ -18,8 +18,8 @@ interface RecordView extends Pick<VisibleRecord, 'path' | 'cid'> {
 }
 
 /**
- * Key of a record in the cache: part of its digest, as a number. To make texts of all CIDs of a page, just for looking
- * the records up, took longer than the look-up.
+ * Key of a record in the cache: part of its digest, as a number. Making a text of each CID of a page to look the
+ * records up took longer than the look-up itself.
  */
 const keyOf = (cid: Uint8Array): number => cid[4]! | (cid[5]! << 8) | (cid[6]! << 16) | (cid[7]! << 24)
 

@@ -139,8 +139,8 @@ export async function recordTotal(reader: Reader, did: Did): Promise<number> {
 }
 
 /**
- * Joins to the row of an account what `editionOf` makes the edition of its repository of: a text that changes whenever
- * reads of records may return something else.
+ * Joins to the row of an account the columns from which `editionOf` makes the edition of its repository: a text that
+ * changes whenever reads of records may return something else.
  */
 export const editionBeside: Beside = {
   columns: sql`, repo.rev, repo.takedowns`,

@@ -38,7 +38,7 @@ const columns = sql`id, space, rev, record_count AS records, state`
 export const findSpaceRepo = (reader: Reader, did: Did, space: SpaceUri): Promise<SpaceRepo | null> =>
   reader.get(sql`SELECT ${columns} FROM space_repo WHERE did = ${did} AND space = ${space}`)
 
-/** Stores where the repository belongs twice, because nothing else says whose its records are. */
+/** Stores in two tables whose the repository is. If one row is lost, the other still says so, and no other row does. */
 export async function insertSpaceRepo(
   tx: Tx,
   did: Did,
@@ -233,7 +233,8 @@ export async function listSpaceEntries(
   repoId: number,
   { collection, after, descending, limit }: SpaceRecordRange,
 ): Promise<SpaceEntry[]> {
-  // '0' is the character after '/'. Give each side only one bound: with two, SQLite would begin at any of them.
+  // '0' is the character after '/'. Give each side only one bound: of two, SQLite may choose the wider one as the place
+  // to begin.
   const [first, end] = collection === null ? ['', null] : [`${collection}/`, `${collection}0`]
   const lower = !descending && after !== null && after > first ? after : first
   const upper = descending && after !== null && (end === null || after < end) ? after : end

@@ -27,7 +27,7 @@ import {
 export class RelayUnreachable extends Error {}
 /** The request was sent, but may not have arrived. */
 export class RelayUnanswered extends Error {}
-/** The relay answered, but not the request. */
+/** The relay answered with something that is no answer in its protocol. */
 export class RelayRefused extends Error {}
 /** The request became pointless before it was sent. */
 export class RelayTooLate extends Error {}
@@ -167,7 +167,7 @@ export class RelayClient {
     return answer
   }
 
-  /** Run work with the relay, unless the relay is to be left alone, and record why it fails. */
+  /** Run work with the relay, unless the relay must not be asked now, and record why it fails. */
   async #noting<T>(work: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
     const deniedMillis = this.#deniedUntil - clock.monotonic()
