@@ -86,7 +86,7 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
 }
 
 /**
- * Returns the variables of the existing file that stay. If the domain of handles is that of the address, it changes
+ * Returns the variables of the existing file that stay. A domain of handles that equals the host of the address changes
  * with the address. The file of a package does not know who encrypts connections.
  */
 function keptOf(former: Variables | null, explicit: Variables): Variables {

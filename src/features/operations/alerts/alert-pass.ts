@@ -132,7 +132,7 @@ const toldOf = ({ alert, subject, state, news }: AlertChange): Told[] =>
         },
       ]
 
-/** Store what has changed and order the message about it. Writes nothing if nothing has. */
+/** Store what has changed, and order the message about it. Writes nothing if nothing has changed. */
 async function settle(ctx: Context, looked: readonly Looked[]): Promise<SweepReport> {
   const { db, clock } = ctx
   const idle = { looked: looked.length, begun: 0, over: 0, reminded: 0, waiting: 0 }

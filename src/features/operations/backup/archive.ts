@@ -102,7 +102,7 @@ function folderArchive(dir: string, key: string): Archive {
     async read(name, from = 0) {
       const path = join(dir, name)
       try {
-        // A file that this user may not look up is not the same as a missing one.
+        // If this user may not look the file up, that does not mean that it is missing.
         await access(path, constants.F_OK)
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException

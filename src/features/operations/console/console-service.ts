@@ -128,7 +128,7 @@ const integrityPart = ({ count, damaged }: Integrity): Html => html`
   ${count > 0 && html`<p class="quiet">${texts.repairRepos({ number: count })}</p>`}
 </section>`
 
-/** States of what was examined. */
+/** States of the doctor's findings. */
 const findingStates = {
   ok: texts.ok,
   warning: texts.warning,

@@ -389,7 +389,7 @@ async function checkContinuousPassphrase({ config }: Patient): Promise<Finding> 
   return found ?? ok('the configured passphrase decrypts the continuous backup')
 }
 
-/** Returns null if the passphrase decrypts what is there. */
+/** Returns null if the passphrase decrypts the backups there. */
 async function passphraseFault(
   archive: ReturnType<typeof openArchive>,
   place: string,

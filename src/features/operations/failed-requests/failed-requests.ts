@@ -1,6 +1,6 @@
 /**
- * Failed requests by the id that users read off an error. The server keeps them in memory; the nodes of a cluster also
- * share theirs in a table, so that any node finds those of all, some seconds later.
+ * Failed requests by the id that users read off an error. The server keeps them in memory. The nodes of a cluster also
+ * share theirs in a table, so that any node finds the requests of all nodes, some seconds later.
  */
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'

@@ -104,7 +104,7 @@ export const unsettledAfter = (reader: Reader, after: Did | null, limit: number)
     SELECT did, account.created_at AS "createdAt" FROM host_rename_account JOIN account USING (did)
     WHERE settled_at IS NULL AND did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
 
-/** Returns those of the accounts that are settled. */
+/** Returns which of the accounts are settled. */
 export async function settledAmong(reader: Reader, dids: readonly Did[]): Promise<Set<Did>> {
   if (dids.length === 0) return new Set()
   const rows = await reader.all<{ did: Did }>(
@@ -132,7 +132,9 @@ export const listOpen = (reader: Reader, after: Did | null, limit: number): Prom
     WHERE did > ${after ?? ''} AND (state IN ('by_holder', 'refused', 'failed') OR handle_fault IS NOT NULL)
     ORDER BY did LIMIT ${limit}`)
 
-/** Accounts by the kind of their identity; `wallet` are those of did:plc that are known to have a wallet. */
+/**
+ * Counts the accounts by the kind of their identity. `wallet` counts did:plc accounts that are known to have a wallet.
+ */
 export async function countIdentities(reader: Reader): Promise<{ plc: number; wallet: number; web: number }> {
   return (await reader.get<{ plc: number; wallet: number; web: number }>(sql`
     SELECT count(CASE WHEN did LIKE 'did:plc:%' THEN 1 END) AS plc,

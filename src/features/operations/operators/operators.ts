@@ -168,8 +168,8 @@ const harmless: ReadonlySet<AuditAction> = new Set(['claim_codes_minted', 'email
 
 /**
  * Throws `AuthenticationRequired` or `Forbidden` if the operator's session has ended, or the device was revoked, since
- * the request was admitted; and `Forbidden` if the operator is an account that does not stand above the one that the
- * action is about, or would end the last owner.
+ * the request was admitted. Also throws `Forbidden` if the operator's account does not rank above the account that the
+ * action is about, or if the action would end the last owner.
  */
 export async function requireStanding(
   exchange: Exchange,

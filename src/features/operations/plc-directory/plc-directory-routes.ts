@@ -22,8 +22,8 @@ function didOf({ path }: Call): Did {
 }
 
 /**
- * Returns the current state of a DID as JSON. As in the public directory, the 404 tells an ended DID from one that
- * never existed.
+ * Returns the current state of a DID as JSON. As in the public directory, the message of the 404 says whether a DID has
+ * ended or never existed.
  */
 async function answerState(
   call: Call,

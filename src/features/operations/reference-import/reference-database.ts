@@ -1,8 +1,9 @@
 /**
  * Opens the SQLite files of a reference PDS without changing them or the files beside them.
  *
- * A database without a write-ahead log is read in place, as one that cannot change. One with a log is copied, with its
- * log, into a private folder and read there, because reading a log in place would create or change files.
+ * A database without a write-ahead log is read in place, as a file that does not change. A database with a log is
+ * copied into a private folder, together with its log, and read there: reading a log in place would create or change
+ * files.
  */
 import { Database as Connection, constants } from 'bun:sqlite'
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
