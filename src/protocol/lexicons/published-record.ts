@@ -5,8 +5,7 @@ import { LexiconFault, schemaCompiler, TooManySteps, valueSchema, type Check, ty
 
 export interface PublishedRecord {
   collection: string
-  /** Undefined if the server has yet to generate it. */
-  rkey?: string
+  rkey: string
   /** The record in JSON form. The caller has checked `$type`. */
   record: unknown
 }
@@ -55,7 +54,7 @@ export class PublishedValidation {
       if (!document) return { status: 'incomplete', missing: [collection] }
       const { main } = document.defs
       if (main?.['type'] !== 'record') return { status: 'unknown' }
-      const keyFault = rkey === undefined ? null : keyFaultOf(main['key'] as string, collection, rkey)
+      const keyFault = keyFaultOf(main['key'] as string, collection, rkey)
       if (keyFault !== null) return { status: 'invalid', message: keyFault }
       const fault = checkOf(document, 'main')(record, run)
       if (fault !== null) return { status: 'invalid', message: invalidRecord(collection, fault) }

@@ -135,13 +135,14 @@ test('a text has as many graphemes as it is split into, plain or not', () => {
 // Published documents
 
 const ID = 'test.hostile.thing' as never
+const RKEY = 'one'
 const parsed = (defs: object) => parseLexiconDocument({ lexicon: 1, id: ID, defs }, ID)
 const recordOf = (properties: object, more: object = {}) => ({
   main: { type: 'record', key: 'any', record: { type: 'object', properties } },
   ...more,
 })
 const stepsFor = (document: LexiconDocument, record: object): number => {
-  const validation = new PublishedValidation({ collection: ID, record })
+  const validation = new PublishedValidation({ collection: ID, rkey: RKEY, record })
   expect(validation.pass(new Map([[ID as string, document]]))).toEqual({ status: 'valid' })
   return validation.stepsTaken
 }
@@ -215,7 +216,11 @@ test('a validation that takes too many steps ends with an error that names the l
   ])
   let record: object = {}
   for (let level = 0; level < parts.length; level++) record = { next: record }
-  const validation = new PublishedValidation({ collection: ID, record: { list: Array(450_000).fill(1), ...record } })
+  const validation = new PublishedValidation({
+    collection: ID,
+    rkey: RKEY,
+    record: { list: Array(450_000).fill(1), ...record },
+  })
   const outcomes: unknown[] = []
   for (const [index, part] of parts.entries()) {
     const outcome = validation.pass(documents)
@@ -240,7 +245,7 @@ test('one pass names all documents that are missing, and finds the faults of wha
     }),
   )!
   const documents = new Map([[ID as string, document]])
-  const outcome = (record: object) => new PublishedValidation({ collection: ID, record }).pass(documents)
+  const outcome = (record: object) => new PublishedValidation({ collection: ID, rkey: RKEY, record }).pass(documents)
   expect(outcome({ a: {}, b: {}, c: 1 })).toEqual({
     status: 'incomplete',
     missing: ['test.hostile.a', 'test.hostile.b'],

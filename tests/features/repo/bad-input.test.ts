@@ -144,6 +144,12 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
   ['a record key of dots', () => withRecord('{}', ',"rkey":"../.."'), 'InvalidRequest'],
   ['a record key that is too long', () => withRecord('{}', `,"rkey":"${'k'.repeat(513)}"`), 'InvalidRequest'],
   [
+    'no record key, where the lexicon fixes it',
+    () => `{"repo":"${alice.did}","collection":"app.bsky.actor.profile","record":{"displayName":"Alice"}}`,
+    'InvalidRequest',
+    /^Invalid record key for app.bsky.actor.profile: Expected "self" \(got "3[a-z2-7]{12}"\) at \$\.rkey$/,
+  ],
+  [
     'a record key that is no TID',
     () =>
       `{"repo":"${alice.did}","collection":"${collection}","rkey":"abc","record":{"text":"","createdAt":"${createdAt}"}}`,

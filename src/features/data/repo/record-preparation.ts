@@ -13,8 +13,8 @@ export type ValidationStatus = 'valid' | 'unknown'
 
 export interface RecordInput {
   collection: string
-  /** If undefined, the server generates one. */
-  rkey?: string
+  /** That of the caller, or a generated one, which not every record type allows. */
+  rkey: string
   record: Record<string, unknown>
   /** True: the lexicon must be known. False: do not validate. Undefined: validate if the lexicon is known. */
   validate?: boolean
@@ -66,7 +66,7 @@ async function checkLexicon(
   mustBeKnown: boolean,
 ): Promise<ValidationStatus> {
   const { collection, rkey, record } = written
-  const keyFault = rkey === undefined ? null : recordKeyFault(collection, rkey)
+  const keyFault = recordKeyFault(collection, rkey)
   if (keyFault !== null) throw invalidRequest(keyFault)
   const known = validateRecord(collection, record)
   const outcome = known.status === 'unknown' && mustBeKnown ? await validateAsPublished(ctx, written) : known

@@ -150,18 +150,15 @@ async function prepareWrite(
   input: RecordWriteInput,
   validate: boolean | undefined,
 ): Promise<{ write: Write; status: ValidationStatus | null }> {
-  const { collection, rkey } = input
-  if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
+  const { collection, rkey = nextRecordKey(ctx) } = input
+  if (parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
   const swapRecord = cidOf(input.swapRecord)
   if (input.action === 'delete')
-    return {
-      write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient },
-      status: null,
-    }
+    return { write: { action: 'delete', collection, rkey, swapRecord, lenient: input.lenient }, status: null }
   const written =
     input.action === 'put' && collection === PROFILE ? await withPresentImages(ctx.db, did, input.record) : input.record
   const { record, status } = await prepareRecord(ctx, { collection, rkey, record: written, validate })
-  const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
+  const place = { collection, rkey, swapRecord, record }
   return {
     write:
       input.action === 'create'
