@@ -39,6 +39,15 @@ test('an upload is answered with its CID, the type of its bytes and its size', a
   expect(files()).toContain(cidOf(png))
 })
 
+test('an upload whose header names no media type is refused: no record could refer to it', async () => {
+  for (const type of ['x', '/', 'image/', ' / ', 'a b/c'])
+    expect({ type, ...(await alice.post('words', { 'content-type': type })) }).toMatchObject({
+      type,
+      status: 400,
+      body: { error: 'InvalidRequest', message: 'Request encoding (Content-Type) required but not provided' },
+    })
+})
+
 test('large, chunked and compressed uploads are counted and hashed as they were before', async () => {
   const bytes = randomBytes(250_000)
   const chunks = new ReadableStream({

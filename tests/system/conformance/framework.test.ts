@@ -149,6 +149,9 @@ describe('bodies', () => {
     expect(refused(await raw400(served, 'Connection: close\r\nContent-Length: 2\r\n', '{}'))).toEqual(
       invalid('Request encoding (Content-Type) required but not provided'),
     )
+    expect(refused(await raw400(served, 'Connection: close\r\nContent-Type:\r\nContent-Length: 2\r\n', '{}'))).toEqual(
+      invalid('Request encoding (Content-Type) required but not provided'),
+    )
     expect(refused(await post(served, 'a=b', { 'content-type': 'application/x-www-form-urlencoded' }))).toEqual(
       invalid('Wrong request encoding (Content-Type): application/x-www-form-urlencoded'),
     )
