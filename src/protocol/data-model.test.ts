@@ -69,15 +69,11 @@ describe('JSON that would not come back the same is refused', () => {
   })
 })
 
-test('a key that names the prototype is data like any other', () => {
-  const json = JSON.parse('{"__proto__":{"a":1},"b":{"__proto__":2}}') as Json
-  const back = dataToJson(decode(encode(jsonToData(json))))
-  expect(JSON.stringify(back)).toBe(
-    JSON.stringify(json).replace(
-      '{"__proto__":{"a":1},"b":{"__proto__":2}}',
-      '{"b":{"__proto__":2},"__proto__":{"a":1}}',
-    ),
-  )
+test('a key that names the prototype is refused in JSON, and in a block it is data like any other', () => {
+  const json = JSON.parse('{"b":{"__proto__":2},"__proto__":{"a":1}}') as Json
+  expect(() => jsonToData(json)).toThrow('Invalid key: __proto__')
+  const back = dataToJson(decode(encode(json as Data)))
+  expect(JSON.stringify(back)).toBe(JSON.stringify(json))
   expect(({} as { a?: number }).a).toBeUndefined()
 })
 

@@ -70,6 +70,12 @@ function convertArray(json: readonly unknown[], depth: number): Data[] {
   return array
 }
 
+/**
+ * Programs in JavaScript lose it or refuse all that it is in: the libraries of AT Protocol do not read a page of
+ * records if one of them has it.
+ */
+export const UNREADABLE_NAME = '__proto__'
+
 function convertObject(json: Record<string, unknown>, depth: number): Data {
   if (Object.hasOwn(json, '$link')) return convertLink(json)
   if (Object.hasOwn(json, '$bytes')) return convertBytes(json)
@@ -82,7 +88,8 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
       name = key
       // Two names that differ only in lone surrogates would become the same name.
       if (!key.isWellFormed()) throw new Malformed('Names must be well-formed Unicode')
-      setOwn(object, key, convert(json[key], depth))
+      if (key === UNREADABLE_NAME) throw new Malformed(`Invalid key: ${key}`)
+      object[key] = convert(json[key], depth)
     }
   } catch (error) {
     throw within(name, error)

@@ -19,6 +19,9 @@ test('what may not be put is refused as a whole', () => {
   expect(refused([{ enabled: true }])).toEqual({ ok: false, message: 'Preference is missing a $type' })
   for (const $type of ['com.example.pref', 'app.bskyx.pref', 'app'])
     expect(refused([{ $type }])).toEqual({ ok: false, message: 'Some preferences are not in the app.bsky namespace' })
+  const unreadable = JSON.parse('{"$type":"app.bsky.pref","list":[{"__proto__":1}]}') as unknown
+  expect(refused([unreadable])).toEqual({ ok: false, message: 'Invalid key: __proto__' })
+  expect(refused([{ $type: 'app.bsky.pref', text: '"__proto__":' }])).toMatchObject({ ok: true })
   expect(refused([born], false)).toEqual({
     ok: false,
     message: 'Do not have authorization to set preferences: app.bsky.actor.defs#personalDetailsPref',

@@ -2,6 +2,7 @@
  * Which of an account's preferences a session may read and replace. Only sessions with the grant may access the birth
  * date. All sessions see the age brackets computed from it, which are never stored.
  */
+import { UNREADABLE_NAME } from './data-model.ts'
 import type { Millis } from './identifiers.ts'
 
 export interface Preference {
@@ -22,6 +23,8 @@ export function putPreferences(
   given: readonly unknown[],
   { personalDetails }: { personalDetails: boolean },
 ): PutOutcome {
+  if (JSON.stringify(given).includes(`"${UNREADABLE_NAME}":`))
+    return { ok: false, message: `Invalid key: ${UNREADABLE_NAME}` }
   const wanted: Preference[] = []
   for (const preference of given) {
     if (!isPreference(preference)) return { ok: false, message: 'Preference is missing a $type' }
