@@ -196,6 +196,16 @@ describe('two accounts in one browser', () => {
   })
 })
 
+test('an address that names no account does not show the one that signed in last', async () => {
+  const ona = await createAccount(pds, 'ona')
+  const { browser } = await enter(ona)
+  for (const wanted of ['nonsense', `${ona.did}x`, ona.handle, '']) {
+    const { headers } = await browser.open(`/account?account=${encodeURIComponent(wanted)}`)
+    expect(headers.get('location')).toBe('/account/sign-in')
+  }
+  expect(await view(browser)).toBe(ona.did)
+})
+
 test('the account page and operators are told when each browser is signed out', async () => {
   const nia = await createAccount(pds, 'nia')
   const [{ browser }] = [await enter(nia, { stays: true }), await enter(nia)]

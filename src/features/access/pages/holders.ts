@@ -1,7 +1,6 @@
 /** Forms that act for a signed-in account, and who may send them. */
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
 import type { UploadedFile } from '../../../http/uploaded-form.ts'
-import { parseDid } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import {
   type Device,
@@ -29,8 +28,7 @@ export interface Holder {
  */
 export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
   const device = await deviceOf(call)
-  const did = wanted === null ? null : parseDid(wanted)
-  const found = device?.accounts.find(({ account }) => did === null || account.did === did)
+  const found = device?.accounts.find(({ account }) => wanted === null || account.did === wanted)
   if (!device || !found) return null
   found.noteUse()
   const { account, passedFactor, isProven, isRemembered, revalidate } = found
