@@ -74,7 +74,8 @@ export class WriterQueue {
 
   enter<T>(work: (tx: Tx) => Promise<T>, lock?: Lock | readonly Lock[]): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    if (this.#waiting.length >= MAX_WAITING) throw new DatabaseUnavailable('too many transactions are waiting')
+    if (this.#waiting.length >= MAX_WAITING)
+      return Promise.reject(new DatabaseUnavailable('too many transactions are waiting'))
     const locks = this.options.exclusive || lock === undefined ? null : typeof lock === 'string' ? [lock] : lock
     this.#waiting.push({ work, locks, since: performance.now(), resolve: resolve as (value: unknown) => void, reject })
     if (!this.#isStarting && this.#idle.length > 0) {
