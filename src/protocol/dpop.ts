@@ -18,11 +18,15 @@ import { hasLongHost } from './url-host.ts'
 /** The bounds that the network uses: a proof is valid for 10 s, and either clock may be off by 180 s. */
 const TOLERANCE_SECS = 180
 const MAX_AGE_SECS = 10 + TOLERANCE_SECS
+/** Another nonce is issued with each step of the clock. */
+const NONCE_STEP_MILLIS = MINUTE_MILLIS
+/** How many nonces are accepted at a time: those of the next step, of the present one, and of the one before. */
+const ACCEPTED_NONCES = 3
 /**
  * How long a `jti` must be remembered: as long as its proof may be accepted, plus a tenth. A proof is accepted only
- * while its nonce is, for at most 180 s.
+ * while its nonce is.
  */
-export const PROOF_MEMORY_SECS = 198
+export const PROOF_MEMORY_SECS = (ACCEPTED_NONCES * NONCE_STEP_MILLIS * 11) / 10_000
 
 const MAX_PROOF_CHARS = 4096
 const proofAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -141,15 +145,13 @@ function isSameResource(htu: string, url: string): boolean {
 
 // Nonces: an HMAC of a counter of minutes. Nothing is stored, and all processes accept the same nonces.
 
-const NONCE_STEP_MILLIS = MINUTE_MILLIS
-
 /** The counter whose nonce is issued at `now`: the next one, which stays valid longest. */
 export const nonceCounter = (now: Millis): number => Math.floor(now / NONCE_STEP_MILLIS) + 1
 
 /** Counters whose nonces are accepted at `now`. */
 export const acceptedCounters = (now: Millis): readonly number[] => {
   const next = nonceCounter(now)
-  return [next, next - 1, next - 2]
+  return Array.from({ length: ACCEPTED_NONCES }, (_, step) => next - step)
 }
 
 /** `secret` has 32 bytes. */
