@@ -80,7 +80,7 @@ export const serviceAuthRoutes = [
       if (lxm !== undefined && isProtectedMethod(lxm))
         throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
       if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm)))
-        throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
+        throw invalidRequest('no service tokens are issued for permissioned data')
       refuseMissing(signer?.status ?? null)
       if (isRecorded(caller) && !isReadByName(lxm!)) {
         await chargeRecord(call, caller)

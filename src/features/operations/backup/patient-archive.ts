@@ -48,24 +48,24 @@ export function patiently(archive: Archive, patience: Patience): Archive {
   let hasAnswered = false
   return {
     ...archive,
-    async read(name) {
+    async read(name, from = 0) {
       const outage = new Outage(name, patience)
-      const begin = () => archive.read(name)
+      const begin = () => archive.read(name, from)
       const content = await (hasAnswered ? outage.survive(begin) : begin())
       hasAnswered = true
-      return content && readOn(archive, name, content, outage)
+      return content && readOn(archive, { name, from }, content, outage)
     },
   }
 }
 
 async function* readOn(
   archive: Archive,
-  name: string,
+  { name, from }: { name: string; from: number },
   begun: AsyncIterable<Uint8Array>,
   outage: Outage,
 ): AsyncGenerator<Uint8Array> {
   let content: AsyncIterable<Uint8Array> | null = begun
-  let done = 0
+  let done = from
   while (content !== null) {
     try {
       for await (const chunk of content) {
