@@ -25,9 +25,9 @@ interface OperatorCommand extends Omit<Command, 'run'> {
 export function adminCommand({ details, options, run, isOpen = false, ...command }: OperatorCommand): Command {
   return {
     ...command,
-    details: `${details}${details === '' ? '' : '\n\n'}Calls the running server of the configuration, or the one that --url names, with the admin token or that of a
-session (see "operator sign-in"). With --url, the token comes from ${TOKEN} or --token-file. It is never an
-argument, because other users of the machine can see arguments.`,
+    details: `${details}${details === '' ? '' : '\n\n'}Calls the running server that the configuration names, or the server at --url, with the admin token or the token
+of a session (see "operator sign-in"). With --url, the token comes from ${TOKEN} or --token-file. It is never
+an argument, because other users of the machine can see arguments.`,
     options: {
       ...options,
       reason: { value: 'TEXT', doc: 'Why, for the audit log.' },

@@ -5,7 +5,7 @@ export const accountChangeAddressCommand = adminCommand({
   summary: 'Give an account another email address.',
   parameters: ['<account>', '<address>'],
   details: `${NAMED_BY}
-The address counts as unconfirmed. No mail is sent to the previous one.`,
+The address counts as unconfirmed. No mail is sent to the previous address.`,
   async run({ server, positionals: [name = '', email = ''] }) {
     const account = await findAccount(server, name)
     const changed = await server.post<{ did: string; email: string }>(

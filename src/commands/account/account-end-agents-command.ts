@@ -4,8 +4,8 @@ import { adminCommand } from '../admin-command.ts'
 export const accountEndAgentsCommand = adminCommand({
   summary: 'End a program that acts for an account, or all programs of an identity provider.',
   parameters: ['[registration]'],
-  details: `A registration is named by its id, which begins with "reg_". The server then refuses all its requests. The
-account holders are notified by mail.`,
+  details: `Name a registration by its id, which begins with "reg_". The server then refuses all requests of that program, and
+notifies the account holders by mail.`,
   options: { issuer: { value: 'URL', doc: 'End all programs that this provider vouches for.' } },
   async run({ server, positionals: [registrationId], options: { issuer } }) {
     if ((registrationId === undefined) === (typeof issuer !== 'string'))

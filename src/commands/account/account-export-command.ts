@@ -8,12 +8,11 @@ export const accountExportCommand = adminCommand({
   summary: 'Download everything that the server stores of an account, as one archive.',
   parameters: ['<account>', '[file]'],
   details: `${NAMED_BY}
-The default file is named after the account, in the current folder. An existing file is not
-replaced.
+The default file is named after the account, in the current folder. An existing file is not replaced.
 
 The archive (ZIP) has the repository, all blobs, the preferences, the names of the app passwords, and posts, follows,
-likes and other records as tables. Its manifest lists the SHA-256 of each file. It has no password and no key, but
-what it has is private: the audit log records who exported an account.`,
+likes and other records as tables. Its manifest lists the SHA-256 of each file. It contains no passwords and no
+keys, but its contents are private: the audit log records who exported an account.`,
   async run({ server, positionals: [name = '', file] }) {
     const account = await findAccount(server, name)
     const path = resolve(file ?? `${account.handle ?? account.did.replaceAll(':', '-')}.zip`)

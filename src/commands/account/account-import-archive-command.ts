@@ -14,10 +14,10 @@ export const accountImportArchiveCommand = adminCommand({
   summary: 'Restore an account of this server from its archive.',
   parameters: ['<account>', '<file>'],
   details: `${NAMED_BY}
-The account already exists: a new or deactivated one to which its identity moves, or one whose data was lost. The
-file was made by "account export", here or on another server.
+The account must exist: a new or deactivated account to which the identity moves, or one whose data was lost.
+"account export" makes the file, here or on another server.
 
-Stores the blobs that the account does not have, replaces its repository by the one in the archive, signed again with
+Stores the blobs that the account does not have, replaces its repository with the one in the archive, signed again with
 the key that the account has here, and replaces its preferences. Records that are not in the archive are lost. A broken
 archive changes nothing that others see. If the command is interrupted, run it again.`,
   async run({ server, positionals: [name = '', file = ''] }) {

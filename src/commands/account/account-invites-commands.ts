@@ -6,7 +6,7 @@ export const accountStopInvitesCommand = adminCommand({
   summary: 'Stop an account from inviting others.',
   parameters: ['<account>'],
   details: `${NAMED_BY}
-Codes that it earns from now on are disabled. Those that it already has still work: "invite disable" disables one.`,
+Codes that the account earns from now on are disabled. Its present codes still work: "invite disable" disables one.`,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
     await server.post('/xrpc/com.atproto.admin.disableAccountInvites', { account: account.did })

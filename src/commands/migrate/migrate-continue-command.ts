@@ -29,8 +29,8 @@ Before the identity is changed, with --code, --key or --wallet, the command show
 which go, and asks. A script passes as --agreement what "holdfast migrate status --json" prints beside the keys, so
 that nothing else is signed. --keep-key and --drop-key change which keys stay, and show them again.
 
-With --password-stdin the password at the new server is the first line of standard input, and that of the old server,
-for --sign-in, the second.`,
+With --password-stdin the password at the new server is the first line of standard input, and the password at the old
+server, for --sign-in, the second.`,
   options: {
     ...serverOption,
     code: { value: 'CODE', doc: 'The code that the old server has mailed to change the identity.' },

@@ -24,8 +24,8 @@ export const migrateInCommand: Command = {
   summary: 'Move an account from another server to a Holdfast server.',
   parameters: ['<handle or DID>'],
   details: `Run it anywhere: the new server does the work. It signs in at the old server with the password of the account, shows
-what comes along, and takes repository, blobs and preferences. Then the old server mails a code, which the command asks
-for. Until the code is given, the account at the old server is untouched.
+what will be moved, and takes repository, blobs and preferences. Then the old server mails a code, and the command asks
+for it. Until you give the code, the account at the old server is untouched.
 
 The move survives interruptions: run the command again, or "holdfast migrate continue". Without a terminal the command
 ends when it is your turn, and exits with 1.
@@ -34,16 +34,16 @@ Before the identity is changed, the command shows which of its rotation keys sta
 server names as its own go. --keep-key keeps one of them if it is yours after all. With --json, the keys are a line of
 standard error at the beginning, and part of the result when it is your turn to sign.
 
-Asks for two passwords: that of the old server, which is passed on and not stored, and a new one. With --password-stdin
-they are lines of standard input, in this order.
+Asks for two passwords: the one at the old server, which is passed on and not stored, and a new one. With
+--password-stdin they are lines of standard input, in this order.
 
-If a key of yours is among the rotation keys of the identity, such as one of "holdfast migrate key" or that of a wallet,
+If a key of yours is among the rotation keys of the identity, such as a key from "holdfast migrate key" or from a wallet,
 --key or --wallet signs with it instead of the mailed code. With --archive, such a key takes the place of the old
 server: the account comes from a CAR file of the repository, or from the archive that a Holdfast server exported.`,
   options: {
     ...serverOption,
     handle: { value: 'HANDLE', doc: 'The handle at the new server.' },
-    email: { value: 'ADDRESS', doc: 'The email address for the new server. Default: that at the old server.' },
+    email: { value: 'ADDRESS', doc: 'The email address for the new server. Default: the address at the old server.' },
     code: { value: 'CODE', doc: 'An invite code of the new server.' },
     'auth-factor': { value: 'CODE', doc: 'The code of a second factor, if the old server mails one to sign in.' },
     'recovery-key': { value: 'KEY', doc: 'A did:key of yours that may change the identity from then on. Recommended.' },

@@ -18,8 +18,8 @@ export const migrateOutCommand: Command = {
   parameters: ['<handle or DID>'],
   details: `The new server does the move: start there, with "holdfast migrate in" or its own page. This command signs in at the old
 server, which --server names, and shows what the identity says. Before the move, --backup downloads an archive, and
---mail has the code mailed that the new server needs. After it, --leave deactivates the account that is left behind; it
-is refused while the identity names the old server. Exits with 1 while the account has not moved.`,
+--mail has the server mail the code that the new server needs. After the move, --leave deactivates the account that is
+left behind; it is refused while the identity still names the old server. Exits with 1 while the account has not moved.`,
   options: {
     ...serverOption,
     server: { value: 'URL', doc: 'The old server.' },
@@ -28,7 +28,7 @@ is refused while the identity names the old server. Exits with 1 while the accou
     leave: { doc: 'Deactivate the account, which has moved.' },
     'delete-after-days': {
       value: 'DAYS',
-      doc: 'With --leave: have it deleted after this many days. Default: it is kept.',
+      doc: 'With --leave: have the account deleted after this many days. Default: it is kept.',
     },
     ...passwordOption,
   },

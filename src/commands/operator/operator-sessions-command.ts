@@ -14,7 +14,7 @@ interface ListedSession {
 
 export const operatorSessionsCommand = listCommand<ListedSession>({
   summary: 'List where accounts are signed in as operators.',
-  details: 'With the token of a session, lists those of its account only, unless the account is an owner.',
+  details: 'With the token of a session, lists only the sessions of its account, unless the account is an owner.',
   path: '/v1/admin/sessions',
   member: 'sessions',
   pageSize: 100,

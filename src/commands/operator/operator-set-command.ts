@@ -7,7 +7,7 @@ export const operatorSetCommand = adminCommand({
   details: `${NAMED_BY}
 
 With a role, the account signs in at /admin, or with "operator sign-in", with its own password. An account has one role;
-another one replaces it, and ends its sessions. docs/console.md says what each role may do.`,
+a new role replaces it, and ends the account's sessions as an operator. docs/console.md says what each role may do.`,
   async run({ server, positionals: [name = '', role = ''] }) {
     const account = await findAccount(server, name)
     const value = await server.post('/v1/admin/operators', { account: account.did, role })

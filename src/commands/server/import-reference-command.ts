@@ -34,7 +34,7 @@ followers and apps keep working, and people stay signed in.
 
 Stop the old server, or name a copy of its folder. Nothing in the folder is changed, so the old server can be started
 again. Stop this server too. Verifies every repository by its signature and tree, and every blob by its hash. Reports
-what the folder holds, and what cannot come along, before it writes anything; --check reads everything and writes
+what the folder holds, and what cannot be moved, before it writes anything; --check reads everything and writes
 nothing.
 
 Can be interrupted and repeated: accounts that are complete stay, and the others follow. Exits with 1 if an account or

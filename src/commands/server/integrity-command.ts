@@ -15,7 +15,7 @@ interface IntegrityView {
 
 export const integrityCommand = adminCommand({
   summary: 'Show what the running check of all repositories has found.',
-  details: `The server reads every repository in turn while it works (integrity.round_secs), those that were written to first, and
+  details: `The server reads every repository in turn while it works (integrity.round_secs), recently written ones first, and
 compares records, tree, signature and event log. It repairs nothing. "holdfast sweep integrity" runs the next pass now;
 "holdfast verify" checks everything at once, with the server stopped. Exits with 1 if a repository is damaged.`,
   async run({ server }) {

@@ -18,7 +18,7 @@ If "holdfast follow" is not running, this command brings the copy up to date and
 server, with "holdfast follow" or "holdfast serve".
 
 Whether the other machine is running or not, it acknowledges no write from then on. With backup.continuous_promise =
-"sync", no write that it has acknowledged is lost. With "async", what it had not sent yet is lost.`,
+"sync", no write that it has acknowledged is lost. With "async", writes that it had not sent yet are lost.`,
   async run({ config, terminal, options }) {
     makeDataDirectory(config)
     let unlock: () => void

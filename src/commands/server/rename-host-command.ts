@@ -43,17 +43,17 @@ export const renameHostCommand = adminCommand({
 set in the configuration. After a restart with it, run it again: the server changes every identity whose key it holds, a
 few at a time, tells all other holders by mail what to sign, and continues after a restart or an outage of the
 directory. Meanwhile it answers under both names. Each further run prints the progress, and resumes with what is left to
-do. To go back, set the former name again, and run this with it.
+do. To go back, set the former name again, and run the command with it.
 
-It does not begin while requests to the new name do not arrive here, unless --unreached says that they do from
-elsewhere. --check prints the plan with numbers, and changes nothing. --open lists the accounts for which there is something left
-to do, and why. --handles says what becomes of handles under the former name: keep (the default), as long as
-available_user_domains has it, or rename.`,
+It refuses to begin if requests to the new name do not arrive here, unless --unreached says that they do from elsewhere.
+--check prints the plan with numbers, and changes nothing. --open lists the accounts that are not finished, and why.
+--handles decides what happens to handles under the former name: keep (the default), as long as available_user_domains
+has that name, or rename.`,
   options: {
     check: { doc: 'Print the plan, and change nothing.' },
-    open: { doc: 'List the accounts for which there is something left to do.' },
-    unreached: { doc: 'Begin although requests to the new name do not arrive here, as far as this machine can tell.' },
-    handles: { value: 'keep|rename', doc: 'What becomes of handles under the former name. Default: keep.' },
+    open: { doc: 'List the accounts that are not finished, and why.' },
+    unreached: { doc: 'Begin even if, as far as this machine can tell, requests to the new name do not arrive here.' },
+    handles: { value: 'keep|rename', doc: 'What happens to handles under the former name. Default: keep.' },
   },
   async run({ server, positionals: [name = ''], options }) {
     const url = name.includes('://') ? name.replace(/\/$/, '') : `https://${name}`

@@ -22,9 +22,9 @@ import { tellResult } from '../report.ts'
 export const repairCommand = configured({
   summary: 'Show what can be rebuilt of a damaged repository, and rebuild it.',
   parameters: ['[did]'],
-  details: `Shows what is wrong with the repository of an account, what can be rebuilt from what, and what no source has. With
---apply, rebuilds it: the rows as they were go to a file in the folder "repairs" of the data directory, and the
-repository gets a new commit, which relays learn of from a #sync event. Stop the server first, if the database is a
+  details: `Shows what is wrong with the repository of an account, what can be rebuilt and from which source, and what no source
+has. With --apply, rebuilds it: saves the previous rows to a file in the folder "repairs" of the data directory, and
+gives the repository a new commit, of which relays learn from a #sync event. Stop the server first, if the database is a
 file.
 
 The newest commit with a valid signature says what is right. The tree is rebuilt from the records, records from blocks
@@ -32,18 +32,18 @@ in the event log, and both from an archive (--car) or a backup (--backup); blobs
 Stored records that are not in the tree are kept, unless the event log says that they were deleted.
 
 Repositories in spaces have no tree and no events: the set hash says which records are right, and they are rebuilt from
-the latest changes, a backup, or an archive of the space. They have a file of their own.
+the latest changes, a backup, or an archive of the space. Their rows are saved to a file of their own.
 
 A repair that would lose what no source has is refused without --accept-loss. Records that a backup or an archive
 has, and that may have been deleted since, come back with --keep-uncertain, and stay away with --drop-uncertain.
 
---undo brings the rows back as they were, from the file, if the repository has not been written to since. Exits with 1
-if something is wrong, or is still wrong after the repair.`,
+--undo restores the previous rows from the file, if the repository has not been written to since. Exits with 1 if
+something is wrong, or is still wrong after the repair.`,
   options: {
     apply: { doc: 'Rebuild it. Without this, nothing is changed.' },
     car: { value: 'FILE', doc: 'An archive of the repository (CAR), from a relay, another server or an export.' },
     backup: { value: 'NAME', doc: 'Use a backup at backup.destination: "newest", or its name.' },
-    'accept-loss': { doc: 'Lose what no source has.' },
+    'accept-loss': { doc: 'Repair it even if that loses what no source has.' },
     'keep-uncertain': { doc: 'Bring back what may have been deleted since.' },
     'drop-uncertain': { doc: 'Leave out what may have been deleted since.' },
     undo: { value: 'FILE', doc: 'Undo the repair that made this file.' },

@@ -52,13 +52,13 @@ export async function runServer(
     ]).finally(() => started.abort())
     if (typeof app === 'string') {
       // The start may wait for another service forever. The next start resumes, as after a kill.
-      log.info('stopped while it was starting', { reason: app })
+      log.info('stopped during the start', { reason: app })
       process.exit(exitCodes.ok)
     }
     log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
     onListening(app, loaded.config)
     if (former === null)
-      releaseStartPagesSoon((error) => log.debug('could not return the memory of the start', { error }))
+      releaseStartPagesSoon((error) => log.debug('could not release the memory of the startup code', { error }))
 
     const reason = await Promise.race([stopRequested, ending(app.ended)])
     if (typeof reason === 'string') {

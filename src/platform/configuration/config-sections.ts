@@ -80,7 +80,7 @@ export const declared = {
   networkShareAllowed: field(boolean, {
     default: false,
     addition: true,
-    doc: 'Start although the data directory or the SQLite database is on a network share (NFS, SMB, 9p, sshfs and the like). Locks and flushes are unreliable on most shares, which can damage the database.',
+    doc: 'Start even if the data directory or the SQLite database is on a network share (NFS, SMB, 9p, sshfs and the like). Locks and flushes are unreliable on most shares, which can damage the database.',
   }),
   publicUrl: required(originUrl, {
     development: derived('`http://localhost:{port}`', ({ port }) => `http://localhost:${port}`),
@@ -89,7 +89,7 @@ export const declared = {
   formerUrls: field(listOf(originUrl), {
     default: [],
     addition: true,
-    doc: 'Public addresses that this service had before it was renamed. It still answers there, accepts tokens and identities that name them, and redirects its pages to `public_url`.',
+    doc: 'Public addresses that this service had before it was renamed. The service still answers there, accepts tokens and identities that name them, and redirects its pages to `public_url`.',
   }),
   serviceName: field(line, { default: 'holdfast', doc: 'Display name of this service on pages and in mail.' }),
   serverDid: field(did, {
@@ -103,7 +103,7 @@ export const declared = {
   }),
   reservedHandles: field(lowerCaseList, {
     default: derived('a thousand names of hosts, mailboxes, services and known accounts', reservedLabels),
-    doc: 'First labels that users cannot claim as a handle on these domains; accounts that have one keep it. A value replaces the default list, which is that of the reference server with a few more.',
+    doc: 'First labels that users cannot claim in a handle under `available_user_domains`; accounts that have one keep it. A value replaces the default list, which is that of the reference server plus a few names.',
   }),
   blockedHandleWords: field(lowerCaseList, {
     default: [],
@@ -122,7 +122,7 @@ export const declared = {
   }),
   signingKeyMasterKey: optional(secret(key32), {
     inFile: 'is safer in the environment than in the file',
-    doc: 'Key that encrypts the stored keys of accounts. If unset, the server creates `{data_dir}/master.key` at the first start, and does not offer createCeremony and escrow.',
+    doc: 'Key that encrypts the stored keys of accounts. If unset, the server creates `{data_dir}/master.key` at the first start, and offers neither createCeremony nor escrow.',
   }),
   plcDirectoryUrl: field<string | null>(httpUrl, {
     default: 'https://plc.directory',
@@ -164,7 +164,7 @@ export const declared = {
     certificateFiles: field(listOf(path), {
       default: [],
       addition: true,
-      doc: 'PEM files, each with a certificate followed by its chain. Required if `mode` is `files`. Changed files are taken over within seconds.',
+      doc: 'PEM files, each with a certificate followed by its chain. Required if `mode` is `files`. Changes to the files take effect within seconds.',
     }),
     keyFiles: field(listOf(path), {
       default: [],
@@ -187,7 +187,7 @@ export const declared = {
     acmeChallenge: field(choice('http-01', 'dns-01'), {
       default: 'http-01',
       addition: true,
-      doc: 'How the server proves that names are its own: `http-01`, through port 80, with a certificate for each handle; `dns-01`, through its own DNS responder, with one certificate for all handles. The latter needs a record `_acme-challenge.<domain> NS <host of public_url>` for each domain.',
+      doc: 'How the server proves that it controls its names: `http-01`, through port 80, with a certificate for each handle; `dns-01`, through its own DNS responder, with one certificate for all handles. The latter needs a record `_acme-challenge.<domain> NS <host of public_url>` for each domain.',
     }),
     dnsAddress: optional(ipAddress, {
       addition: true,
@@ -196,7 +196,7 @@ export const declared = {
     dnsPort: field(integer({ min: 1, max: 65_535 }), {
       default: 53,
       addition: true,
-      doc: 'Port of the DNS responder, UDP and TCP. Resolvers ask port 53; another one needs a redirection to it.',
+      doc: 'Port of the DNS responder, UDP and TCP. Resolvers query port 53, so any other port needs a redirection from there.',
     }),
   }),
 
@@ -204,7 +204,7 @@ export const declared = {
     afterFailover: field(choice('stop', 'continue'), {
       default: 'stop',
       addition: true,
-      doc: 'What servers on PostgreSQL do if the database may have lost what it had acknowledged, as after a failover: `stop` until `holdfast restore --database-restored` was run, or `continue` with what is left. See docs/cluster.md.',
+      doc: 'What servers on PostgreSQL do if the database may have lost commits that it had acknowledged, as after a failover: `stop` until `holdfast restore --database-restored` was run, or `continue` with what is left. See docs/cluster.md.',
     }),
   }),
 
@@ -224,7 +224,7 @@ export const declared = {
     readers: field(readerCount, {
       default: 0,
       addition: true,
-      doc: 'Threads that answer public reads beside the main thread: a number up to 16, or `auto` for one less than there are cores, and four at most. They need SQLite and Linux, and serve the port for plain connections. See docs/performance.md.',
+      doc: 'Threads that answer public reads beside the main thread: a number up to 16, or `auto` for one fewer than there are cores, at most four. They need SQLite and Linux, and serve the port for plain connections. See docs/performance.md.',
     }),
   }),
 
@@ -239,7 +239,7 @@ export const declared = {
     }),
     imprint: optional(link, {
       addition: true,
-      doc: 'Who runs this service, as some countries require, shown on pages and below mails.',
+      doc: 'Page that says who runs this service, as some countries require, linked on pages and below mails.',
     }),
   }),
 
@@ -247,22 +247,22 @@ export const declared = {
     language: field(choice(...languages), {
       default: 'en',
       addition: true,
-      doc: 'Language of pages and mails for people of whom no preference is known.',
+      doc: 'Language of pages and mails for people whose preference is not known.',
     }),
   }),
 
   brand: section({
     accentColor: optional(accentColour('light'), {
       addition: true,
-      doc: 'Colour of buttons and links of pages in light mode, as `#rrggbb`. Refused if it cannot be read.',
+      doc: 'Colour of buttons and links of pages in light mode, as `#rrggbb`. Refused if its contrast is too low to read.',
     }),
     accentColorDark: optional(accentColour('dark'), {
       addition: true,
-      doc: 'The same in dark mode.',
+      doc: 'Colour of buttons and links of pages in dark mode, as `accent_color`.',
     }),
     logoFile: optional(path, {
       addition: true,
-      doc: 'Picture at the head of pages, instead of our mark: PNG, JPEG or WebP of at most 100 KiB. Read at the start.',
+      doc: 'Picture at the top of pages, instead of the Holdfast logo: PNG, JPEG or WebP of at most 100 KiB. Read when the server starts.',
     }),
   }),
 
@@ -291,7 +291,7 @@ export const declared = {
     requireSecondFactor: field(boolean, {
       default: false,
       addition: true,
-      doc: 'Every sign-in with a password needs a second factor: the one of the account, else a code mailed to its address. Accounts without an address can then sign in with a wallet or an app password alone.',
+      doc: 'Every sign-in with a password needs a second factor: that of the account or, if it has none, a code mailed to its address. Accounts without an address can then sign in only with a wallet or an app password.',
     }),
     refuseThrowAwayEmail: field(boolean, {
       default: true,
@@ -325,19 +325,19 @@ export const declared = {
     question: optional(line, {
       addition: true,
       replacedBy: 'holdfast config set',
-      doc: 'Question that sign-ups have to answer with one of `signup.answers`. Unset: none. Accounts that move here and those that begin with a claim code are not asked.',
+      doc: 'Question that sign-ups have to answer with one of `signup.answers`. Unset: none. Accounts that move here or begin with a claim code are not asked.',
     }),
     answers: field(listOf(line), {
       default: [],
       addition: true,
       replacedBy: 'holdfast config set',
-      doc: 'Accepted answers to `signup.question`. Case and spaces do not count.',
+      doc: 'Accepted answers to `signup.question`. Case and spaces are ignored.',
     }),
     proofOfWorkBits: field(integer({ max: MAX_WORK_BITS }), {
       default: 0,
       addition: true,
       replacedBy: 'holdfast config set',
-      doc: 'Work that the browser of a sign-up has to do while no invite code is required, in bits: each more doubles it. 16 takes a second or two. 0: none.',
+      doc: 'Work, in bits, that a browser has to do for a sign-up while no invite code is required. Each further bit doubles it; 16 bits take a second or two. 0: none.',
     }),
   }),
 
@@ -443,19 +443,19 @@ export const declared = {
     bytesPerSec: field(bytes({ min: 64 * 1024 }), {
       default: 50 * MEBIBYTE,
       addition: true,
-      doc: 'Most bytes per second that such a pass, or one of the mirror, reads from the disk or the bucket.',
+      doc: 'Most bytes per second that a scrub or mirror pass reads from the disk or the bucket.',
     }),
   }),
 
   archives: section({
     folder: optional(path, {
       addition: true,
-      doc: 'Folder of archives that are made for account holders who want one every week or month. Without it, they can only download one. On a cluster, a folder that all nodes share.',
+      doc: 'Folder of the archives that the server makes for account holders who want one every week or month. Unset: holders can only download an archive. On a cluster, all nodes must share the folder.',
     }),
     keep: field(integer({ min: 1, max: 100 }), {
       default: 2,
       addition: true,
-      doc: 'Number of these archives to keep of each account.',
+      doc: 'Number of these archives to keep for each account.',
     }),
   }),
   backup: section({
@@ -481,12 +481,12 @@ export const declared = {
     continuousPromise: field(choice('async', 'sync'), {
       default: 'async',
       addition: true,
-      doc: '`async`: a write is acknowledged once it is on the disk, and is in the continuous backup soon after. `sync`: a write is acknowledged only once it is in the continuous backup too, and is refused while its destination is out of reach.',
+      doc: '`async`: a write is acknowledged once it is on the disk, and is in the continuous backup soon after. `sync`: a write is acknowledged only once it is in the continuous backup too, and is refused while the destination is unreachable.',
     }),
     takeoverSecs: field(seconds(), {
       default: 0,
       addition: true,
-      doc: 'Time for which the lease of the server is valid without being renewed, at least 3. If it is not renewed for that time and a quarter more, a machine that runs `holdfast follow` takes over. Needs `continuous_promise = "sync"`. 15 is a good value. 0: only `holdfast promote` does. See docs/second-machine.md.',
+      doc: 'How long the lease of the server is valid after a renewal, at least 3. If it is not renewed for 1.25 times that long, a machine that runs `holdfast follow` takes over. Needs `continuous_promise = "sync"`. 15 is a good value. 0: it takes over only on `holdfast promote`. See docs/second-machine.md.',
     }),
     continuousLagMs: field(integer({ min: 100, max: 60_000 }), {
       default: 1000,
@@ -501,12 +501,12 @@ export const declared = {
     continuousBaseSecs: field(seconds({ min: 60 }), {
       default: DAY_SECS,
       addition: true,
-      doc: 'Time after which the continuous backup copies the whole database again. A restore applies what was written since.',
+      doc: 'Time after which the continuous backup copies the whole database again. A restore applies all writes since the copy.',
     }),
     continuousSpoolBytes: field(integer({ min: 1024 ** 2 }), {
       default: 1024 ** 3,
       addition: true,
-      doc: 'Most bytes that wait in the data directory while the destination of the continuous backup is out of reach. Beyond it, it begins again with a copy of the whole database.',
+      doc: 'Most bytes that wait in the data directory while the destination of the continuous backup is unreachable. Beyond this, the backup starts over with a copy of the whole database.',
     }),
     passphrase: optional(secret(text), {
       addition: true,
@@ -542,7 +542,7 @@ export const declared = {
     maxSubscribersPerAddress: field(integer(), {
       default: 10,
       addition: true,
-      doc: 'The same, per client address. 0, or without `rate_limit.enabled`: no limit.',
+      doc: 'Maximum number of concurrent subscribers per client address. 0, or without `rate_limit.enabled`: no limit.',
     }),
     stalledSecs: field(seconds({ min: 1, max: DAY_SECS }), {
       default: 120,
@@ -577,7 +577,7 @@ export const declared = {
     intervalSecs: field(seconds(), {
       default: 6 * HOUR_SECS,
       addition: true,
-      doc: 'Time within which the identity of each account is compared with the PLC directory, so that its holder learns of an operation that someone else has made while it can be undone (72 hours). 0: not compared.',
+      doc: 'Time within which the identity of each account is compared with the PLC directory, so that its holder learns of an operation by someone else while it can still be undone (72 hours). 0: not compared.',
     }),
   }),
 
@@ -632,12 +632,12 @@ export const declared = {
     maxBytes: field(bytes({ min: 1 }), {
       default: 2 * MEBIBYTE,
       addition: true,
-      doc: 'Bytes at the start of a blob that the program gets; at most 8 MiB.',
+      doc: 'How many bytes of a blob, from its start, the program gets; at most 8 MiB.',
     }),
     timeoutSecs: field(seconds({ min: 1, max: 25 }), {
       default: 10,
       addition: true,
-      doc: 'Longest wait for a response of the program.',
+      doc: 'Longest wait for a response from the program.',
     }),
     parallel: field(integer({ min: 1, max: 64 }), {
       default: 4,
@@ -650,7 +650,7 @@ export const declared = {
     fromReports: field(boolean, {
       default: true,
       addition: true,
-      doc: 'Reports about accounts and records of this server that name no service also become cases here. They are forwarded all the same.',
+      doc: 'Reports about accounts and records of this server that name no service also become cases here. They are still forwarded.',
     }),
     fromLabels: field(boolean, {
       default: true,
@@ -688,7 +688,7 @@ export const declared = {
     enabled: field(boolean, {
       default: false,
       addition: true,
-      doc: 'Permissioned data: accounts have repositories in spaces that only apps with access read. The protocol is a draft (`october-2026`), and what is stored may be lost when it changes.',
+      doc: 'Permissioned data: accounts have repositories in spaces, which only apps with access can read. The protocol is a draft (`october-2026`); stored data may be lost when it changes.',
     }),
     maxPerAccount: field(integer({ min: 1, max: 100_000 }), {
       default: 1000,
@@ -703,14 +703,14 @@ export const declared = {
     opsKeepSecs: field(seconds({ min: 60 }), {
       default: 7 * DAY_SECS,
       addition: true,
-      doc: 'Time for which the changes of a repository in a space can be asked for one by one.',
+      doc: 'Time for which apps can read the changes of a repository in a space one by one.',
     }),
   }),
 
   labeler: section({
     watched: field(watchedLabelers, {
       default: [],
-      doc: 'Labelers whose labels flag hosted accounts. Each entry has `did` and optionally `labels`, the values that count. The variable lists DIDs.',
+      doc: 'Labelers whose labels flag hosted accounts. Each entry has `did` and optionally `labels`, the values that count. The environment variable is a list of DIDs.',
     }),
     pollIntervalSecs: field(seconds({ min: 1 }), { default: 900, doc: 'Time between polls of the labelers.' }),
   }),
@@ -787,7 +787,7 @@ export const declared = {
     requiresFactor: field(boolean, {
       default: false,
       addition: true,
-      doc: 'Only accounts with a second factor sign in as operators. An account that has one is asked for it in any case.',
+      doc: 'Only accounts with a second factor can sign in as operators. Accounts that have one are asked for it in either case.',
     }),
     sessionIdleSecs: field(seconds({ min: 60 }), {
       default: 1800,
@@ -802,7 +802,7 @@ export const declared = {
     keptFailures: field(integer({ max: 10_000 }), {
       default: 500,
       addition: true,
-      doc: 'Failed requests, and as many refused ones, that are kept in memory for `holdfast requests`, by the id in their header `X-Request-Id`, without bodies and parameters. 0: none, and no such header.',
+      doc: 'How many failed requests, and as many refused ones, are kept in memory for `holdfast requests`, by the id in the header `X-Request-Id`, without bodies and parameters. 0: none, and no such header.',
     }),
   }),
 
@@ -824,7 +824,7 @@ export const declared = {
     relayAddresses: field(listOf(socketAddress), {
       default: [],
       addition: true,
-      doc: 'Where the push relay can be reached, each `address:port`, in addition to what discovery finds.',
+      doc: 'Addresses of the push relay, each as `address:port`, in addition to those that discovery finds.',
     }),
     enrollmentCode: optional(secret(text), { doc: 'Code for a relay that requires one to enroll.' }),
   }),
@@ -900,7 +900,7 @@ export const declared = {
     }),
     webhookSecret: optional(secret(text), {
       addition: true,
-      doc: 'Secret that signs what is posted (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64. Required with `webhook_url`.',
+      doc: 'Secret that signs the posted alerts (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64. Required with `webhook_url`.',
     }),
     reminderSecs: field(seconds(), {
       default: DAY_SECS,

@@ -1,4 +1,4 @@
-/** A pass of a sweep that does not come to its end. */
+/** A pass of a sweep that does not finish. */
 import { expect, test } from 'bun:test'
 import { checks, examine } from '../../../src/features/operations/doctor/doctor.ts'
 import { createOutbound } from '../../../src/platform/network/outbound.ts'
@@ -58,7 +58,7 @@ test('a pass that has been under way for six hours is in the health report, an a
   expect((await health()).sweepsUnderWay).toEqual([{ name: 'identity-watch', since, isStuck: true }])
   const text = `a pass of identity-watch has been under way since ${since}`
   expect(await doctor()).toMatchObject({ state: 'warning', text })
-  const told = pds.mails.filter(({ to, subject }) => to === OPERATOR && subject.includes('does not come to its end'))
+  const told = pds.mails.filter(({ to, subject }) => to === OPERATOR && subject.includes('does not finish'))
   expect(told.map((mail) => mail.text)).toEqual([expect.stringContaining(text)])
 
   held.resolve('answered')

@@ -60,10 +60,10 @@ test('it signs no commit of the future, and its tokens last as long as those of 
 test('its operators are told', async () => {
   const clock = alerts.find(({ name }) => name === 'clock-off')!
   expect(await clock.look(ahead.ctx)).toEqual([
-    { text: '6 hours ahead of most clocks of the cluster: this node goes by their time' },
+    { text: '6 hours ahead of most clocks of the cluster: this node uses their time' },
   ])
   expect(await clock.look(behind.ctx)).toEqual([
-    { text: '6 hours behind most clocks of the cluster: this node goes by their time' },
+    { text: '6 hours behind most clocks of the cluster: this node uses their time' },
   ])
 })
 

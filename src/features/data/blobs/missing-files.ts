@@ -133,7 +133,7 @@ async function fetchMissing(ctx: Context, stopping: AbortSignal): Promise<void> 
   const lost = new Set<string>()
   for (let millis = SHORTEST_PAUSE_MILLIS; !stopping.aborted; millis = Math.min(2 * millis, LONGEST_PAUSE_MILLIS)) {
     const isDone = await pass(ctx, lost, stopping).catch((error: unknown) => {
-      ctx.log.error('missing blobs not looked for', { error })
+      ctx.log.error('could not look for missing blobs', { error })
       return false
     })
     if (isDone) return
@@ -164,7 +164,7 @@ async function pass(ctx: Context, lost: Set<string>, stopping: AbortSignal): Pro
       failures++
       ctx.log.error('blob not restored', { cid, error })
       if (++failuresInARow === MAX_FAILURES_IN_A_ROW)
-        ctx.log.error('no blob can be fetched from the mirror; those that are missing are fetched later')
+        ctx.log.error('the mirror delivers no blobs; missing blobs will be fetched later')
     }
   })
   if (tally.missing > 0) ctx.log.info('blobs restored from the mirror', tally)

@@ -210,7 +210,7 @@ const accountEvents = {
   identityChanged: { message: 'identity changed' },
   identityInDoubt: { message: 'identity operation sent, no response from the directory' },
   identityChangedElsewhere: {
-    message: 'identity changed by an operation that did not come from here',
+    message: 'identity changed by an operation that this server did not send',
     notice: {
       subject: texts.changedElsewhereSubject,
       what: ({ change }) => (change === undefined ? texts.changedElsewhere : changedElsewhere(change)),

@@ -224,7 +224,7 @@ async function catchUp(job: Job): Promise<Partial<MoveState>> {
     return expected - imported > blobsLost ? { blobsLost: await fetchLateBlobs(job, host) } : {}
   } catch (error) {
     if (!isDamaged(error) && !(error instanceof OldHostAway) && !(error instanceof OldSessionEnded)) throw error
-    ctx.log.warn('could not take over what was written at the old server meanwhile', { did, error })
+    ctx.log.warn('could not take over later writes from the old server', { did, error })
     return {}
   }
 }

@@ -85,8 +85,8 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'sweep-stuck',
-    title: 'a sweep does not come to its end',
-    remedy: 'restart the server if the sweep makes no progress, and report it with the lines of the log from that time',
+    title: 'a sweep does not finish',
+    remedy: 'restart the server if the sweep makes no progress, and report it with the log lines from that time',
     ofNode: true,
     everySecs: 5 * MINUTE_SECS,
     // If the machine was suspended, the pass ends soon.
@@ -137,7 +137,7 @@ export const alerts: readonly Alert[] = [
   {
     name: 'certificate-ends',
     title: 'the certificate has not been renewed in time',
-    remedy: 'find out why it is not being renewed: without it, neither apps nor relays connect',
+    remedy: 'find out why it is not being renewed: without a valid certificate, neither apps nor relays connect',
     everySecs: HOUR_SECS,
     holdsForSecs: 0,
     async look(ctx) {
@@ -168,7 +168,7 @@ export const alerts: readonly Alert[] = [
   {
     name: 'directory-silent',
     title: 'the PLC directory does not respond',
-    remedy: 'see whether its status page or other servers report it too, and allow outgoing https',
+    remedy: 'see whether its status page or other operators report an outage, and check that outgoing https is allowed',
     everySecs: 5 * MINUTE_SECS,
     holdsForSecs: 10 * MINUTE_SECS,
     async look(ctx) {
@@ -194,21 +194,21 @@ export const alerts: readonly Alert[] = [
     name: 'identity-changed',
     title: 'an identity was changed elsewhere',
     remedy:
-      'its holder has been mailed; if many change at once, or if the key of this server signed, assume that the key is stolen',
+      'its holder has been mailed; if many identities change at once, or the key of this server signed, assume that the key is stolen',
     everySecs: 5 * MINUTE_SECS,
     holdsForSecs: 0,
     async look({ db, clock }) {
       const changes = await changesSince(db, clock.now() - RECOVERY_WINDOW_MILLIS, MAX_ACCOUNTS)
       return changes.map(({ did, handle, change }) => ({
         subject: handle ?? did,
-        text: `an operation that did not come from here changed: ${changedWords(change)}`,
+        text: `an operation that this server did not send changed: ${changedWords(change)}`,
       }))
     },
   },
   {
     name: 'identity-misfit',
     title: 'identities do not match their accounts',
-    remedy: 'run "holdfast network --account" with each, which says what its holder has to do',
+    remedy: 'run "holdfast network --account" with each of them: it says what the holder has to do',
     everySecs: HOUR_SECS,
     holdsForSecs: DAY_SECS,
     async look({ db }) {
@@ -229,14 +229,14 @@ export const alerts: readonly Alert[] = [
       const error = ctx.db.cluster?.clockError ?? 0
       if (error === 0) return ofFault(await findingOf(ctx, 'clock'))
       const words = differenceWords(error / 1000, 'most clocks of the cluster')
-      return [{ text: `${words}: this node goes by their time` }]
+      return [{ text: `${words}: this node uses their time` }]
     },
   },
   {
     name: 'sign-ups-burst',
     title: 'many accounts are being created',
     remedy:
-      'look at them with "holdfast account sign-ups", and undo them with "holdfast account undo-sign-ups"; set invite_code_required if they are not welcome',
+      'look at them with "holdfast account sign-ups", and undo them with "holdfast account undo-sign-ups"; set invite_code_required if they are unwanted',
     everySecs: MINUTE_SECS,
     holdsForSecs: 0,
     async look({ config, db, clock }) {
@@ -262,7 +262,7 @@ export const alerts: readonly Alert[] = [
   {
     name: 'refusals-burst',
     title: 'many requests are being refused',
-    remedy: 'read the log for the addresses; if they are those of a proxy, add it to trusted_proxies',
+    remedy: 'find the addresses in the log; if they belong to a proxy, add it to trusted_proxies',
     ofNode: true,
     everySecs: MINUTE_SECS,
     holdsForSecs: 0,

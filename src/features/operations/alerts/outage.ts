@@ -17,7 +17,7 @@ const about = {
   name: 'cannot-write',
   subject: '',
   title: 'nothing can be written',
-  remedy: 'read the lines of the log that begin with "service is failing", and run "holdfast doctor"',
+  remedy: 'read the log lines that begin with "service is failing", and run "holdfast doctor"',
 } as const
 
 class Outage {

@@ -167,7 +167,7 @@ async function checkSweeps(patient: Patient): Promise<Finding> {
   if (stuck.length === 0) return ok(`no sweep is stuck; passes under way: ${sweepsUnderWay.length}`)
   return warning(
     stuck.map(({ name, since }) => `a pass of ${name} has been under way since ${since}`).join('; '),
-    'restart the server if the sweep makes no progress, and report it with the lines of the log from that time',
+    'restart the server if the sweep makes no progress, and report it with the log lines from that time',
   )
 }
 

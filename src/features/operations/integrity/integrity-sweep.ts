@@ -139,7 +139,7 @@ async function checkLog(ctx: Context, round: IntegrityRound, budget: Budget): Pr
     round.logSeq = checked.seq
     const found = checked.found.map(({ did, fault }) => ({ did, fault: fault.slice(0, MAX_FAULT_CHARS) }))
     const room = MAX_LOG_FINDINGS - (found.length === 0 ? 0 : await countLogFindings(db))
-    for (const { did, fault: text } of found) log.error('an event of the log is damaged', { did, text })
+    for (const { did, fault: text } of found) log.error('an event in the event log is damaged', { did, text })
     if (found.length > 0 && room > 0) await putLogFindings(db, found.slice(0, room), clock.now())
   }
 }

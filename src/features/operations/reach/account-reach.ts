@@ -51,7 +51,7 @@ async function changeLinks({ db, clock }: Context, did: Did): Promise<Link[]> {
     broken(
       'changes of the identity',
       'warning',
-      `an operation that did not come from here changed it on ${timeInWords(change.at)}: ${changedWords(change)}`,
+      `an operation that this server did not send changed it on ${timeInWords(change.at)}: ${changedWords(change)}`,
       ...sameFor(`nothing, if the holder made it; otherwise: ${undoWords(change)}`),
     ),
   ]
