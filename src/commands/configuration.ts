@@ -44,6 +44,13 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
   return config
 }
 
+/** Whether the configuration is a TOML file, and not variables. */
+export function isToml({ terminal, options }: Pick<Invocation, 'terminal' | 'options'>): boolean {
+  const loaded = loadConfig(terminal, options['dev'] === true ? 'dev' : 'serve')
+  const origin = loaded.ok ? loaded.origins.get('public_url') : undefined
+  return origin?.from === 'file' && !('variable' in origin)
+}
+
 /**
  * Returns the operator's credential: the configured one, or with `--dev` the one that the development server has
  * generated.

@@ -9,7 +9,8 @@ import type { Config } from '../../platform/configuration/config.ts'
 import { isPostgresUrl, withoutPassword } from '../../platform/database/database-url.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { exitCodes, Misuse } from '../command.ts'
-import { configured } from '../configuration.ts'
+import { configured, isToml } from '../configuration.ts'
+import { linesToSet } from '../lines-to-set.ts'
 
 export const copyCommand = configured({
   summary: 'Copy a stopped server to PostgreSQL, to a bucket, or back to a folder.',
@@ -33,14 +34,15 @@ Does not change the source. Once a server has started with the copy, never start
     },
     quick: { doc: 'Skip the second, independent reading of each repository.' },
   },
-  async run({ terminal, config: from, options }) {
+  async run(invocation) {
+    const { terminal, config: from, options } = invocation
     const [place, blobs] = [options['to'], options['blobs']]
     if (typeof place !== 'string' && typeof blobs !== 'string')
       throw new Misuse('name a target: --to, --blobs, or both')
     const to = targetOf(from, typeof place === 'string' ? place : null, typeof blobs === 'string' ? blobs : null)
     const isNewDatabase = to.databaseUrl !== from.databaseUrl
     const changes = changesOf(from, to)
-    if (changes.length === 0) throw new Misuse('the target is where the server already is')
+    if (Object.keys(changes).length === 0) throw new Misuse('the target is where the server already is')
     const log = processLog(from)
     await whileStopped({ from, to }, async () => {
       const { rows, blobs } = await copyServer({ from, to, log, onProgress: (what) => terminal.err(`copied ${what}`) })
@@ -71,7 +73,8 @@ Does not change the source. Once a server has started with the copy, never start
       )
       if (isNewDatabase) await releaseTarget({ to })
     })
-    for (const line of ['Before you start the server, set:', ...changes]) terminal.out(line)
+    const lines = linesToSet(changes, isToml(invocation))
+    for (const line of ['Before you start the server, set:', ...lines.map((each) => `  ${each}`)]) terminal.out(line)
     return exitCodes.ok
   },
 })
@@ -102,7 +105,7 @@ function blobsOf({ blobs }: Config, place: string | null): Config['blobs'] {
 }
 
 /** What to change in the configuration before a server is started. */
-function changesOf(from: Config, to: Config): string[] {
+function changesOf(from: Config, to: Config): Record<string, string> {
   const changes: [key: string, before: string | null, after: string | null][] = [
     ['data_dir', resolve(from.dataDir), resolve(to.dataDir)],
     ['database_url', withoutPassword(from.databaseUrl), withoutPassword(to.databaseUrl)],
@@ -114,5 +117,6 @@ function changesOf(from: Config, to: Config): string[] {
       to.blobs.store === 's3' ? to.blobs.s3KeyPrefix : from.blobs.s3KeyPrefix,
     ],
   ]
-  return changes.filter(([, before, after]) => before !== after).map(([key, , after]) => `  ${key} = ${after}`)
+  const changed = changes.filter(([, before, after]) => before !== after)
+  return Object.fromEntries(changed.map(([key, , after]) => [key, after ?? '']))
 }

@@ -1,6 +1,7 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { adminCommand, type Answer } from '../admin-command.ts'
 import { chosenOption, Misuse } from '../command.ts'
+import { linesToSet } from '../lines-to-set.ts'
 import { pages } from '../operator-pages.ts'
 import { facts, minute, table } from '../report.ts'
 import type { Server } from '../operator-server.ts'
@@ -11,7 +12,7 @@ interface Plan {
   isConfigured: boolean
   isReached: { ok: boolean; detail: string }
   identities: { plc: number; wallet: number; web: number }
-  handles: { underFormerName: number; offered: boolean; conflicts: string[] }
+  handles: { underFormerName: number; offered: boolean; domains: string[]; conflicts: string[] }
 }
 
 interface Status {
@@ -62,8 +63,10 @@ has that name, or rename.`,
     const way = chosenOption(options, ['check', 'open'])
     if (way === 'open') return openAccounts(server)
     const plan = await server.get<Plan>(`${PATH}/plan`, { url })
-    if (way === 'check' || !plan.isConfigured)
-      return { value: plan, text: planText(plan), failed: way !== 'check' || !plan.isReached.ok }
+    if (way === 'check' || !plan.isConfigured) {
+      const text = plan.isConfigured ? planText(plan) : `${planText(plan)}\n\n${await changesText(server, plan)}`
+      return { value: plan, text, failed: way !== 'check' || !plan.isReached.ok }
+    }
     if (!plan.isReached.ok && options['unreached'] !== true && !(await hasBegun(server, url)))
       throw new OperatorError(
         `${url} does not lead to this server (${plan.isReached.detail}), and every identity would name it: correct DNS or the proxy, or add --unreached if this machine cannot reach its own public address`,
@@ -83,7 +86,7 @@ const answer = (yes: boolean): string => (yes ? 'yes' : 'no')
 function planText({ url, formerUrls, isConfigured, isReached, identities, handles }: Plan): string {
   const { hostname } = new URL(url)
   const { plc, wallet, web } = identities
-  const plan = facts({
+  return facts({
     'new address': url,
     'former address': formerUrls.join(', '),
     'reaches this server': `${answer(isReached.ok)}: ${isReached.detail}`,
@@ -96,9 +99,36 @@ function planText({ url, formerUrls, isConfigured, isReached, identities, handle
       : `not offered: add ${hostname} to available_user_domains`,
     'handles that are taken there': handles.conflicts.length === 0 ? 'none' : handles.conflicts.join(', '),
   })
-  if (isConfigured) return plan
-  const lines = [`public_url = "${url}"`, `former_urls = [${formerUrls.map((one) => `"${one}"`).join(', ')}]`]
-  return `${plan}\n\nSet this, restart the server, and call the command again:\n\n${lines.join('\n')}\n\nApps have to sign in again once the identity of their account names the new address.`
+}
+
+interface Origin {
+  name: string
+  from: string
+  /** Null if no variable sets it. */
+  variable: string | null
+}
+
+/** What to set so that the server has both names. */
+async function changesText(server: Server, { url, formerUrls, handles }: Plan): Promise<string> {
+  const { keys } = await server.get<{ keys: Origin[] }>('/v1/admin/configuration')
+  const originOf = (wanted: string) => keys.find(({ name }) => name === wanted)
+  const address = originOf('public_url')
+  // What "config set" has set counts instead of the configuration.
+  const areSetHere = originOf('available_user_domains')?.from !== 'run time'
+  const domains = [new URL(url).hostname, ...handles.domains]
+  const lines = linesToSet(
+    {
+      public_url: url,
+      former_urls: formerUrls,
+      ...(!handles.offered && areSetHere && { available_user_domains: domains }),
+    },
+    address?.from === 'file' && address.variable === null,
+  )
+  return `Set this, restart the server, and call the command again:
+
+${lines.join('\n')}
+
+Apps have to sign in again once the identity of their account names the new address.`
 }
 
 function statusText({ url, handles, begunAt, finishedAt, accounts, states, handleFaults }: Status): string {

@@ -35,7 +35,7 @@ export const rewrapVariables = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SER
 export function loadConfig(sources: Sources, mode: Mode): Loaded {
   const { table, env, problem } = readConfigFiles(sources)
   const problems: Problem[] = [...(problem === null ? brokenSections(table) : [problem]), ...unknownVariables(env)]
-  const warnings: Problem[] = [...unknownKeys(table), ...referenceVariables(env)]
+  const warnings: Problem[] = [...unknownKeys(table), ...keysAmongVariables(env), ...referenceVariables(env)]
   const faulty = new Set<string>()
   const draft: Draft = {}
   const origins = new Map<string, ValueOrigin>()
@@ -207,6 +207,15 @@ const referenceKeys: Readonly<Record<string, string>> = {
   PDS_EMAIL_FROM_ADDRESS: 'email.from',
   PDS_EMAIL_SMTP_URL: 'email.smtp_host',
   PDS_RATE_LIMITS_ENABLED: 'rate_limit.enabled',
+}
+
+/** Names keys of a TOML file that were written into a file of variables. */
+function keysAmongVariables(env: Sources['env']): Problem[] {
+  const found = configKeys.filter(({ name, env: [variable] }) => env[name] !== undefined && variable !== undefined)
+  return found.map(({ name, env: [variable] }) => ({
+    subject: name,
+    fault: `no variable has this name: set ${variable}`,
+  }))
 }
 
 /** Names variables that an operator may have brought from the reference PDS. Their values may be secrets. */

@@ -161,7 +161,9 @@ test('a server moves to PostgreSQL and a bucket, goes on there, and comes back t
   expect(there.text).toContain('2 blobs copied, 0 already there, 0 missing')
   expect(there.text).toContain('2 repositories and 2 blobs verified')
   expect(there.text).toContain('2 accounts announced again')
-  expect(there.text).toMatch(/blobs\.store = s3\n +blobs\.s3_bucket = copies\n +blobs\.s3_key_prefix = moved\//)
+  expect(there.text).toMatch(
+    /^ +SERVICE_BLOBS_STORE=s3\n +SERVICE_BLOBS_S3_BUCKET=copies\n +SERVICE_BLOBS_S3_KEY_PREFIX=moved\/$/m,
+  )
   expect(await inspect(databaseUrl, contentOf)).toEqual(before)
 
   const inBucket = { databaseUrl, blobs: { ...bucket.primary, s3KeyPrefix: 'moved/' } }

@@ -708,6 +708,14 @@ describe('keys that need each other', () => {
     expect(warningsOf(withEnv({ SERVICE_ADMIN_TOKEN: 'x'.repeat(32) }))).not.toContainEqual(said)
   })
 
+  test('a key of a TOML file among the variables causes a warning with its variable', () => {
+    const said = warningsOf(withEnv({ public_url: 'https://new.example.com', 'blobs.store': 's3', HOME: '/root' }))
+    expect(said.filter((warning) => warning.includes('no variable'))).toEqual([
+      'public_url: no variable has this name: set SERVICE_PUBLIC_URL',
+      'blobs.store: no variable has this name: set SERVICE_BLOBS_STORE',
+    ])
+  })
+
   test('variables of the reference PDS are named once, without their values', () => {
     const given = withEnv({ PDS_HOSTNAME: 'pds.example.com', PDS_JWT_SECRET: 'hunter2', PDS_DATA_DIRECTORY: '/pds' })
     const said = warningsOf(given).filter((warning) => warning.includes('PDS_'))

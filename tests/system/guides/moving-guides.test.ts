@@ -95,13 +95,15 @@ test('the guide to renaming the host ends with an identity that names the new ad
   const { did } = await signIn(machine, 'alice')
   const renamed = machine.url.replace('localhost', 'new.localhost')
   const [plan, begun] = await machine.follow('renaming-the-host.md', {
-    async values({ text }) {
-      if (!text.includes('--check')) {
-        machine.configure(`SERVICE_PUBLIC_URL=${renamed}
-SERVICE_FORMER_URLS=${machine.url}
-SERVICE_AVAILABLE_USER_DOMAINS=new.localhost,pds.example.com`)
-        await machine.run('systemctl restart holdfast')
-      }
+    async values({ language, text }): Promise<Record<string, string>> {
+      if (language === 'ini')
+        return {
+          'https://new.example.com': renamed,
+          'https://old.example.com': machine.url,
+          'new.example.com': 'new.localhost',
+          'old.example.com': 'pds.example.com',
+        }
+      if (!text.includes('--check')) await machine.run('systemctl restart holdfast')
       return { 'new.example.com': renamed }
     },
   })

@@ -44,7 +44,12 @@ export async function renamePlan(ctx: Context, url: string) {
     isConfigured: url === config.publicUrl && formerUrls.length > 0,
     isReached: await reaches(ctx, url),
     identities: await countIdentities(db),
-    handles: { underFormerName: handles, offered: config.availableUserDomains.includes(hostname), conflicts },
+    handles: {
+      underFormerName: handles,
+      offered: config.availableUserDomains.includes(hostname),
+      domains: config.availableUserDomains,
+      conflicts,
+    },
   }
 }
 
