@@ -6,6 +6,8 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { dirname, join } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
+import { isPostgresUrl } from '../../platform/database/database-url.ts'
+import { sqlitePath } from '../../platform/database/sqlite.ts'
 import { selfCommand } from '../../platform/running/self.ts'
 import wrapper from '../../../release/files/pds' with { type: 'text' }
 import unit from '../../../release/files/holdfast.service' with { type: 'text' }
@@ -53,10 +55,10 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
     throw new OperatorError(
       `${JSON.stringify(odd)} cannot be part of a systemd unit: choose a path of letters, digits and . _ @ + - /`,
     )
-  const unreadable = [...selfCommand(), config.dataDir].find((path) => hidden.test(`${path}/`))
+  const unreadable = [...selfCommand(), ...folders].find((path) => hidden.test(`${path}/`))
   if (unreadable !== undefined)
     throw new OperatorError(
-      `${unreadable} is in a folder that the service cannot read: move it, the executable to /usr/local/bin for example`,
+      `${unreadable} is in a folder that the service cannot read: choose another place, such as /usr/local/bin for the executable and /srv for data and backups`,
     )
   // The output is empty until there is such a user.
   const { out } = await runToEnd(['id', '-u', USER])
@@ -67,9 +69,11 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
     )
 }
 
-/** The folders that will belong to the server alone. */
-function foldersOf({ dataDir, backup: { destination } }: Config): string[] {
-  return destination === null || destination.startsWith('s3://') ? [dataDir] : [dataDir, destination]
+/** The folders that will belong to the server alone: all in which the configuration lets it write. */
+function foldersOf({ dataDir, databaseUrl, backup: { destination, continuous }, archives }: Config): string[] {
+  const database = isPostgresUrl(databaseUrl) ? [] : [dirname(sqlitePath(databaseUrl))]
+  const places = [destination, continuous].filter((place) => place !== null && !place.startsWith('s3://'))
+  return [...new Set([dataDir, ...database, ...places, archives.folder])].filter((folder) => folder !== null)
 }
 
 /** Name of the SQLite database in the data folder. */

@@ -22,7 +22,10 @@ const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   EACCES: forbidden,
   EPERM: forbidden,
   EROFS: ({ path, key = 'data_dir' }) =>
-    says(`${path} is on a read-only file system`, `mount it for writing, or set ${key} to another folder`),
+    says(
+      `${path} is on a read-only file system`,
+      `mount it for writing, or set ${key} to another folder; if systemd runs the server, "holdfast init --service" lets it write to the folders of its configuration`,
+    ),
   ENOENT: ({ path, key = 'data_dir' }) => says(`${path} cannot be created`, `set ${key} to a folder on a disk`),
   EEXIST: notFolder,
   ENOTDIR: notFolder,

@@ -11,7 +11,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -57,6 +59,9 @@ program(
   echo $! >'${folder}/pid' ;;
 esac`,
 )
+
+// Debian's leads through /etc/alternatives.
+symlinkSync(realpathSync(Bun.which('awk')!), join(programs, 'awk'))
 
 afterAll(() => {
   if (existsSync(join(folder, 'pid'))) process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGKILL')
@@ -149,6 +154,27 @@ test('a user, folders, the unit and the wrapper are made; the server runs, and t
   expect(settings()).toEqual(before)
 }, 60_000)
 
+test('the service may write to every folder that the configuration names', async () => {
+  startAnew()
+  const { code } = await runProgram(
+    words(port.number),
+    {
+      ...environment(),
+      SERVICE_BACKUP_CONTINUOUS: '/srv/continuous',
+      SERVICE_DATABASE_URL: '/srv/database/holdfast.db',
+    },
+    [...machine, '/usr/local/bin/holdfast'],
+  )
+  expect(code).toBe(0)
+  const folders = ['/srv/holdfast', '/srv/database', '/srv/backups', '/srv/continuous']
+  expect(callsSoFar()).toContain(`install -d -o holdfast -g holdfast -m 700 ${folders.join(' ')}`)
+  expect(readFileSync(join(etc, 'systemd/system/holdfast.service.d/places.conf'), 'utf8')).toBe(
+    `[Service]\n${folders.map((folder) => `ReadWritePaths=-${folder}\n`).join('')}`,
+  )
+  startAnew()
+  await init()
+}, 60_000)
+
 test('what a package has installed stays', async () => {
   rmSync(join(etc, 'systemd'), { recursive: true, force: true })
   const packaged = inMountNamespace(
@@ -222,6 +248,7 @@ test('folders with files of others, and paths that units read differently, are r
     ],
     [['--data', '/srv/own', '--backups', 'none', '--config', '/etc/$(id).env'], '"/etc/$(id).env" cannot be part of'],
     [['--data', '/root', '--backups', 'none'], '/root is in a folder that the service cannot read'],
+    [['--data', '/srv/own', '--backups', '/home/backups'], '/home/backups is in a folder that the service cannot read'],
   ]
   for (const [places, said] of wrong)
     expect(
