@@ -123,7 +123,7 @@ async function checkCertificates(patient: Patient): Promise<Finding> {
     return warning(
       faults.map(({ text }) => text).join('; '),
       tls.mode === 'files'
-        ? 'find out why the files of tls.certificate_files are not being renewed'
+        ? 'let the user of the server read the files of tls.certificate_files and tls.key_files, and have them renewed; docs/certificates.md says how'
         : 'fix what the messages say, then run "holdfast sweep certificates"; docs/certificates.md says what is needed',
     )
   const ends = earliestEndsAt === null ? '' : `, the first of which ends at ${earliestEndsAt}`
