@@ -71,7 +71,7 @@ export interface Pages {
   position: LogPosition
 }
 
-/** What commits must pass, besides the flush, before they are acknowledged: `ContinuousSending` is one, with `sync`. */
+/** What commits must pass, besides the flush, before they are acknowledged: `SegmentGate` is one, with `sync`. */
 export interface CommitGate {
   /** Why no transaction can be acknowledged, and since when by the monotonic clock; null if they can. */
   readonly refusal: { error: Error; at: number } | null

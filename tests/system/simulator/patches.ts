@@ -416,7 +416,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     what: 'with sync, a write is acknowledged once it is in the spool',
     patches: [
       {
-        path: 'src/features/operations/backup/continuous-sending.ts',
+        path: 'src/features/operations/backup/continuous-gate.ts',
         find: 'await Promise.all([promise, commit.flushed])',
         put: 'await commit.flushed',
       },
@@ -427,9 +427,9 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     what: 'a write that changes nothing is answered without a look at the lease',
     patches: [
       {
-        path: 'src/features/operations/backup/continuous-sending.ts',
-        find: 'if (!isConfirmed) void this.#confirm(passing)',
-        put: 'if (!isConfirmed) { passing.isConfirmed = true; this.#letPass() }',
+        path: 'src/features/operations/backup/continuous-gate.ts',
+        find: 'if (!isOwn) void this.#confirm(passing)',
+        put: 'if (!isOwn) { passing.isConfirmed = true; this.letPass() }',
       },
     ],
     found: /acknowledges a write that was asked for after/,
@@ -438,7 +438,7 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     what: 'a restarted server never looks for segments that were sent before they were in the spool',
     patches: [
       {
-        path: 'src/features/operations/backup/continuous-sending.ts',
+        path: 'src/features/operations/backup/continuous-joining.ts',
         find: 'const found = await segmentAt(later.state.next)',
         put: 'const found = null as Segment | null',
       },

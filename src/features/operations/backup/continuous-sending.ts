@@ -7,80 +7,57 @@
  * a new chain begins, with a base.
  *
  * With `backup.continuous_promise = "sync"`, each group of commits is a segment. The segment is sent once the group is
- * on the disk, and the group is acknowledged once the destination has the segment and all before it (`pass`). Until
- * then no reader sees the group. Several segments are under way at a time. Everything in the database when the server
- * starts is at the destination before the port opens. The very first base is the exception: until it is complete,
- * commits are acknowledged as with `async`. After that the chain does not break: the server stops instead.
+ * on the disk, and the group is acknowledged once the destination has the segment and all before it
+ * (`SegmentGate.pass`). Until then no reader sees the group. Several segments are under way at a time. Everything in
+ * the database when the server starts is at the destination before the port opens. The very first base is the
+ * exception: until it is complete, commits are acknowledged as with `async`. After that the chain does not break: the
+ * server stops instead.
  */
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { inTime } from '../../../base/in-time.ts'
-import { SingleFlight } from '../../../base/single-flight.ts'
-import { DatabaseUnavailable, OutcomeUnknown, type LogFollowing } from '../../../platform/database/database.ts'
-import type {
-  CommitGate,
-  GatedCommit,
-  LogFollower,
-  LogPosition,
-  Pages,
-} from '../../../platform/database/log-follower.ts'
+import type { LogFollowing } from '../../../platform/database/database.ts'
+import type { GatedCommit, LogFollower, Pages } from '../../../platform/database/log-follower.ts'
 import { sqlitePath } from '../../../platform/database/sqlite.ts'
-import { masterKeyFile } from '../../../platform/secrets/vault.ts'
 import { headSeq } from '../../data/firehose/firehose.ts'
-import { bytesOf, archiveAt, type Archive } from './archive.ts'
+import { Destination, END_MILLIS, FIRST_PAUSE_MILLIS, MAX_PAUSE_MILLIS } from './continuous-destination.ts'
+import { BaseRefused, ChainBroken, ChainTaken, OlderDatabase } from './continuous-faults.ts'
+import { endChain, lastSegmentOf } from './continuous-fence.ts'
 import {
   baseName,
   CONTINUOUS,
   digestOf,
-  headerOf,
-  inChain,
   MAX_UNDER_WAY,
-  numberAfter,
   NUMBERS_LEFT_OUT,
   parseObjectName,
-  pieceName,
   sealObject,
   segmentName,
-  type BaseContent,
   type SegmentHeader,
 } from './continuous-format.ts'
-import { endChain, lastSegmentOf } from './continuous-fence.ts'
+import { SegmentGate } from './continuous-gate.ts'
 import {
-  formerHolder,
-  holderFile,
-  isOwn,
-  Lease,
-  LeaseWatch,
-  readLease,
-  Superseded,
-  type LeaseRecord,
-} from './continuous-lease.ts'
-import { needed, readObject, segmentOf, type Segment } from './continuous-reading.ts'
-import { newestInstant, sourceOf, type Source } from './continuous-restoring.ts'
+  adopt,
+  laterState,
+  nowhere,
+  requireNewest,
+  requireNewestOf,
+  requirePlace,
+  type Later,
+} from './continuous-joining.ts'
+import { formerHolder, isOwn, Lease, LeaseWatch, readLease, Superseded, type LeaseRecord } from './continuous-lease.ts'
+import { newestInstant } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, monotonicOf, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
 import type { ContinuousState } from './continuous-state.ts'
-import { sealOf, unsealOf, type Seal } from './sealing.ts'
+import type { Seal } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
-const PIECE_BYTES = 4 * 1024 ** 2
 /** `sync`: a segment of at most this size is compressed on this thread, because a client waits for it. */
 const MAX_SEALED_HERE_BYTES = 2 * 1024 ** 2
-const MAX_FIRST_PIECE = 10 ** 14
 const KEY_BYTES = 32
 const CHAIN_ID_BYTES = 4
-/** How often an object that looks damaged is read. */
-const MAX_READS = 3
-/** The pause after a failure doubles up to this. */
-const MAX_PAUSE_MILLIS = 30_000
-const FIRST_PAUSE_MILLIS = 200
-/** How long a stopping server waits for the destination. The next start sends the rest. */
-const END_MILLIS = 5000
 /** `async`: how long a starting server waits until the lease says `async`. */
 const TELLING_MILLIS = 5000
 /** How long a stopping server waits for its last request, whose outcome no longer matters. */
@@ -88,8 +65,6 @@ const LAST_REQUEST_MILLIS = 500
 const POLL_MILLIS = 20
 /** How often a restored server checks whether its predecessor still renews the lease. */
 const LOOK_MILLIS = 500
-/** `sync`: how long a write waits for the destination before it and all others are refused. */
-const MAX_WAIT_MILLIS = 5000
 /** `sync`: the longest pause after a failure, while writes are refused. */
 const MAX_SYNC_PAUSE_MILLIS = 1000
 /** A longer gap between two bases counts as this many times the configured interval. */
@@ -100,29 +75,8 @@ const CHECK_MILLIS = 60 * 60_000
 const CHECK_PAUSE_MILLIS = 5 * 60_000
 /** How soon another base is tried after one failed for a reason that only the operator can remove. */
 const BASE_PAUSE_MILLIS = 10 * 60_000
-const nowhere: LogPosition = { salts: '', frames: 0, checksum: '' }
 const ANOTHER_CHAIN =
   'restarting the continuous backup with a new base: the log of the database does not continue the last segment'
-const DELETED = 'the destination of the continuous backup has lost an object, which is stored again'
-const NOT_STORED = 'the continuous backup cannot store the change at its destination'
-
-/** Where the chain continues if the destination has more segments than the saved state says. */
-interface Later {
-  state: ChainState
-  /** How many of the spooled segments come before that place. */
-  kept: number
-  /** Numbers of the destination's segments that follow. */
-  numbers: number[]
-}
-
-/** A group of commits that waits for its segment or, if it changed nothing, for a check of the lease. */
-interface Passing {
-  number: number
-  isConfirmed: boolean
-  resolve(): void
-  reject(error: Error): void
-  refuse(error: Error): void
-}
 
 /** What a segment is made of. */
 interface Taken {
@@ -138,24 +92,6 @@ interface Taken {
   flushed: Promise<void> | undefined
 }
 
-/** The chain cannot be continued. */
-class ChainBroken extends Error {}
-
-/** Another process has continued the chain. */
-class ChainTaken extends ChainBroken {}
-
-/** No base can be made until the operator has done something. */
-class BaseRefused extends Error {}
-
-/** The database on this disk is older than what was acknowledged. */
-class OlderDatabase extends OperatorError {
-  constructor(remedy = '') {
-    super(
-      `this database is an older copy: the continuous backup has writes that this database lacks. Restore them with "holdfast restore --at" into an empty data directory${remedy}`,
-    )
-  }
-}
-
 /** Resolves before the port opens. Commits are sent from then on, or once the destination has a new chain. */
 export async function sendContinuously(
   ctx: Context,
@@ -167,8 +103,9 @@ export async function sendContinuously(
   return sending
 }
 
-export class ContinuousSending implements CommitGate {
-  readonly #archive: Archive
+export class ContinuousSending {
+  readonly #destination: Destination
+  readonly #gate: SegmentGate
   readonly #spool: Spool
   readonly #path: string
   readonly #end = new AbortController()
@@ -178,19 +115,8 @@ export class ContinuousSending implements CommitGate {
   #lease: Lease | null = null
   #renewals: Promise<void> = Promise.resolve()
   #isSuperseded = false
-  /** Whether this process will never acknowledge anything again. */
-  #isOver = false
-  /** Whether commits are acknowledged only once the destination has them. */
-  #isPromised = false
-  /** Why commits are refused. */
-  refusal: CommitGate['refusal'] = null
-  readonly #passing = new Set<Passing>()
-  readonly #looks = new SingleFlight<null, LeaseRecord | null>()
   /** Number of the last segment that the destination is known to have with all before it; 0 if none is known. */
   #sentThrough = 0
-  #hasStarted = false
-  /** `sync`: resolves when the last commit that was not held back is on the disk. */
-  #flushed: Promise<void> | undefined
   #follower: LogFollower | null = null
   #state: ChainState | null = null
   /** The key of the chain. */
@@ -211,12 +137,10 @@ export class ContinuousSending implements CommitGate {
   /** The monotonic time since which there is no base to restore. */
   #baselessSince: number | null = null
   #isMakingBase = false
-  readonly #trial: { known: string | null } = { known: null }
   /** Why the last base was refused; null if it was not. */
   #baseFault: string | null = null
   /** The monotonic time before which no base is begun. */
   #baseNotBefore = -Infinity
-  #isStopping = false
   /** Whether another process has written to the chain, so that this one has to end it. */
   #isTaken = false
   /** Whether the chain lacks commits that the database has. */
@@ -227,7 +151,6 @@ export class ContinuousSending implements CommitGate {
   #brokenChains = 0
   /** The monotonic time of the next check of the destination. */
   #nextCheckAt = -Infinity
-  #fault: string | null = null
   /** Why segments that should be in the spool are only in memory; null if none are. */
   #spoolFault: string | null = null
   #wake = Promise.withResolvers<void>()
@@ -241,7 +164,26 @@ export class ContinuousSending implements CommitGate {
   ) {
     const { config, clock } = ctx
     this.#isSync = config.backup.continuousPromise === 'sync'
-    this.#archive = archiveAt(place, config)
+    this.#destination = new Destination(ctx, {
+      place,
+      ended: this.#end.signal,
+      isPromised: () => this.#gate.isPromised,
+    })
+    this.#gate = new SegmentGate({
+      destination: this.#destination,
+      seal: (commit) => {
+        const before = this.#number
+        this.#seal(commit)
+        return { number: this.#number, isOwn: this.#number > before }
+      },
+      sentThrough: () => this.#sentThrough,
+      isHeld: () => this.#lease?.isHeld === true,
+      isStillHeld: async () => {
+        const other = (await this.#lease?.otherHolder()) ?? null
+        if (other !== null) this.#supersede(this.#supersededBy(other))
+        return other === null
+      },
+    })
     this.#spool = new Spool(join(config.dataDir, CONTINUOUS_FOLDER), clock)
     this.#path = sqlitePath(config.databaseUrl)
     this.#openSince = clock.monotonic()
@@ -252,12 +194,12 @@ export class ContinuousSending implements CommitGate {
       (each) => each !== undefined && each !== null,
     )
     const lagMillis = since.length === 0 ? 0 : Math.max(1, Math.ceil(this.ctx.clock.monotonic() - Math.min(...since)))
-    const promise = this.#isPromised ? 'sync' : 'async'
+    const promise = this.#gate.isPromised ? 'sync' : 'async'
     return {
       promise,
       lagMillis,
       spooledBytes: this.#spool.bytes,
-      fault: this.#fault ?? this.#spoolFault ?? this.#baseFault,
+      fault: this.#destination.fault ?? this.#spoolFault ?? this.#baseFault,
     }
   }
 
@@ -284,14 +226,19 @@ export class ContinuousSending implements CommitGate {
   async #tellPromise(): Promise<void> {
     const { clock } = this.ctx
     const endsAt = clock.monotonic() + TELLING_MILLIS
-    while (this.#lease === null && this.#fault === null && !this.#end.signal.aborted && clock.monotonic() < endsAt)
-      await this.#pause(POLL_MILLIS)
+    while (
+      this.#lease === null &&
+      this.#destination.fault === null &&
+      !this.#end.signal.aborted &&
+      clock.monotonic() < endsAt
+    )
+      await this.#destination.pause(POLL_MILLIS)
     if (this.#isSuperseded) throw this.following.abandoned
   }
 
   /** Writes that take too long are refused from now on. */
   noteStart(): void {
-    this.#hasStarted = true
+    this.#gate.noteStart()
   }
 
   /**
@@ -302,12 +249,12 @@ export class ContinuousSending implements CommitGate {
     const isOver = () => this.#end.signal.aborted
     while (this.#lease === null && !isOver()) {
       if (this.#isSuperseded) throw this.following.abandoned
-      await this.#pause(POLL_MILLIS)
+      await this.#destination.pause(POLL_MILLIS)
     }
     let isFirst = true
     if (this.#state?.baseAt == null)
-      await this.#untilDone(isOver, async () => {
-        for await (const name of this.#archive.names(CONTINUOUS)) {
+      await this.#destination.untilDone(isOver, async () => {
+        for await (const name of this.#destination.archive.names(CONTINUOUS)) {
           if (parseObjectName(name)?.kind !== 'base') continue
           isFirst = false
           break
@@ -317,93 +264,26 @@ export class ContinuousSending implements CommitGate {
     if (isFirst) return
     if (this.#isOlder) throw new OlderDatabase()
     this.ctx.log.info('the port opens once the continuous backup has everything')
-    while (!isOver() && (!this.#isPromised || this.state.lagMillis > 0)) {
+    while (!isOver() && (!this.#gate.isPromised || this.state.lagMillis > 0)) {
       if (this.following.abandoned !== null) throw this.following.abandoned
       this.#seal()
-      await this.#pause(POLL_MILLIS)
+      await this.#destination.pause(POLL_MILLIS)
     }
     if (!isOver()) await this.#notePromise(isOver)
   }
 
   /** Write `sync` into the last segment and into the lease. Without both, no machine takes over by itself. */
   async #notePromise(isOver: () => boolean): Promise<void> {
-    if (this.#state?.promise !== 'sync') await this.#untilDone(isOver, () => this.ctx.db.retryWriting())
+    if (this.#state?.promise !== 'sync') await this.#destination.untilDone(isOver, () => this.ctx.db.retryWriting())
     const lease = this.#lease!
     if (lease.record.promise === 'sync') return
-    await this.#untilDone(isOver, async () => {
+    await this.#destination.untilDone(isOver, async () => {
       if (!(await lease.renew({ promise: 'sync' }))) this.#supersede(await this.#superseded())
     })
   }
 
-  async pass(commit: GatedCommit): Promise<void> {
-    if (!this.#isPromised) return (this.#flushed = commit.flushed)
-    const before = this.#number
-    this.#seal(commit)
-    const number = this.#number
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // A group with a segment of its own needs no check of the lease: storing the segment shows that no other machine
-    // has taken over. An earlier segment shows nothing, because a takeover may have followed it.
-    const isConfirmed = number > before
-    const passing = { number, isConfirmed, resolve, reject, refuse: commit.refuse }
-    this.#passing.add(passing)
-    if (!isConfirmed) void this.#confirm(passing)
-    const late = setTimeout(() => (this.#isStopping ? this.#giveUp() : this.#refuse()), MAX_WAIT_MILLIS)
-    if (this.#isOver || (this.#isStopping && this.#fault !== null)) this.#giveUp()
-    // Writes are being refused already, but this group began before.
-    else if (this.refusal !== null) commit.refuse(undecided())
-    try {
-      await Promise.all([promise, commit.flushed])
-    } finally {
-      clearTimeout(late)
-      this.#passing.delete(passing)
-      if (this.#passing.size === 0 && !this.#isOver) this.refusal = null
-    }
-  }
-
-  /** Whether no other machine can have taken over by now. */
-  get #isHeld(): boolean {
-    return this.#lease?.isHeld === true
-  }
-
-  #letPass(): void {
-    if (!this.#isHeld) return
-    for (const { number, isConfirmed, resolve } of this.#passing)
-      if (isConfirmed && number <= this.#sentThrough) resolve()
-  }
-
-  /** Check the lease, which alone shows whether another machine has taken over since the last segment. */
-  async #confirm(passing: Passing): Promise<void> {
-    while (this.#passing.has(passing) && !this.#end.signal.aborted)
-      try {
-        const other = await this.#looks.runAnew(null, async () => (await this.#lease?.otherHolder()) ?? null)
-        if (other !== null) return this.#supersede(this.#supersededBy(other))
-        passing.isConfirmed = true
-        return this.#letPass()
-      } catch (error) {
-        this.#noteFault(error)
-        await this.#pause(FIRST_PAUSE_MILLIS)
-      }
-  }
-
-  /** Reject all pending groups, for good. Readers never see their writes. */
-  #giveUp(): void {
-    this.#isOver = true
-    this.refusal ??= { error: unavailable(), at: this.ctx.clock.monotonic() }
-    for (const { reject } of this.#passing) reject(undecided())
-  }
-
-  /** Refuse the pending writes, and all others until the destination accepts segments again. */
-  #refuse(): void {
-    if (this.#passing.size === 0 || !this.#hasStarted) return
-    if (this.refusal === null) {
-      this.ctx.log.error('refusing writes: they cannot be stored at the destination of the continuous backup')
-      this.refusal = { error: unavailable(), at: this.ctx.clock.monotonic() }
-    }
-    for (const { refuse } of this.#passing) refuse(undecided())
-  }
-
   async #resume(noted: ChainState): Promise<boolean> {
-    const later = this.#isSync ? await this.#laterState(noted) : null
+    const later = this.#isSync ? await laterState(this.#destination, this.#spool, noted) : null
     if (later !== null && (await this.#resumeAfter(later))) return true
     const follower =
       (await this.following.begin(noted.position)) ??
@@ -418,7 +298,7 @@ export class ContinuousSending implements CommitGate {
   async #resumeAfter(later: Later): Promise<boolean> {
     const follower = await this.following.begin(later.state.position)
     if (follower === null) return false
-    await this.#adopt(later)
+    await adopt(this.#destination, this.#spool, later)
     this.#continue(later.state, follower)
     return true
   }
@@ -429,82 +309,21 @@ export class ContinuousSending implements CommitGate {
    * if that is not so, or if clients already wait for segments.
    */
   async #rejoin(): Promise<boolean> {
-    if (this.#hasStarted || this.#passing.size > 0) return false
+    if (this.#gate.isAwaited) return false
     const isOver = () => this.#end.signal.aborted
-    while (!isOver() && this.#spool.waiting.some(({ state }) => state === 'under way')) await this.#pause(POLL_MILLIS)
-    const later = isOver() ? null : await this.#laterState(this.#state!)
+    while (!isOver() && this.#spool.waiting.some(({ state }) => state === 'under way'))
+      await this.#destination.pause(POLL_MILLIS)
+    const later = isOver() ? null : await laterState(this.#destination, this.#spool, this.#state!)
     if (later === null) return false
     // Let groups pass once they are flushed: `begin` waits for an empty group, which could not pass otherwise.
-    this.#isPromised = false
+    this.#gate.isPromised = false
     try {
       return await this.#inOrder(() => this.#resumeAfter(later))
     } catch (error) {
-      this.#noteFault(error)
+      this.#destination.noteFault(error)
       return false
     } finally {
-      this.#isPromised = true
-    }
-  }
-
-  /**
-   * Returns what the destination has beyond the saved state, or null if it has nothing more. A power cut can lose the
-   * newest saved state, and a segment may be sent before it is in the spool, so the destination may have more. The
-   * position in the log proves that the database has the same commits.
-   */
-  async #laterState(noted: ChainState): Promise<Later | null> {
-    const { waiting } = this.#spool
-    const key = Buffer.from(noted.key, 'base64')
-    const segmentAt = async (number: number): Promise<Segment | null> => {
-      for (let tries = 1; ; tries++)
-        try {
-          return await segmentOf(this.#archive, key, segmentName(noted.chain, number))
-        } catch (error) {
-          if (!(error instanceof OperatorError)) throw error
-          // The object may have been read only in part.
-          if (tries === MAX_READS) return null
-          await this.#pause(FIRST_PAUSE_MILLIS)
-        }
-    }
-    let later: Later = { state: noted, kept: waiting.length, numbers: [] }
-    await this.#untilDone(
-      () => this.#end.signal.aborted,
-      async () => {
-        later = { state: noted, kept: waiting.length, numbers: [] }
-        const take = (found: Segment) => {
-          later.state = after(later.state, found)
-          later.numbers.push(found.header.number)
-        }
-        for (const [at, segment] of waiting.slice(0, MAX_UNDER_WAY).entries()) {
-          const own = await this.#spool.read(segment)
-          const found = await segmentAt(segment.number)
-          if (found === null || found.digest === digestOf(own)) continue
-          if (found.header.previous !== headerOf(own)?.previous) return
-          // The previous process had sent this segment. It arrived only after this process had made another one with
-          // its number.
-          later.kept = at
-          take(found)
-          break
-        }
-        for (;;) {
-          const found = await segmentAt(later.state.next)
-          if (found === null || found.header.previous !== later.state.digest) return
-          take(found)
-        }
-      },
-    )
-    return later.numbers.length === 0 ? null : later
-  }
-
-  /** Continue from what the destination has. */
-  async #adopt({ state, kept, numbers }: Later): Promise<void> {
-    if (kept === 0) return this.#spool.skip(state)
-    // The destination may lack some of the kept segments. They are sent again, and so are those that follow.
-    this.#spool.keep(kept)
-    let before = state
-    for (const number of numbers) {
-      const content = await needed(this.#archive, segmentName(state.chain, number))
-      before = after(before, { header: headerOf(content)!, digest: digestOf(content) })
-      await this.#spool.add({ ...before, sinceBase: state.sinceBase }, content, this.ctx.clock.monotonic())
+      this.#gate.isPromised = true
     }
   }
 
@@ -515,7 +334,7 @@ export class ContinuousSending implements CommitGate {
     this.#next = state.next
     this.#leavesOut = state.number > 0
     this.#sentThrough = this.#spool.waiting.length === 0 ? state.number : 0
-    this.#isPromised = this.#isSync && state.baseAt !== null
+    this.#gate.isPromised = this.#isSync && state.baseAt !== null
     this.#baselessSince = state.baseAt === null ? (this.#openSince ?? this.ctx.clock.monotonic()) : null
     // A commit that follows the last segment was made after that segment's instant.
     const isKnownSince = state.number > 0 && state.closed === null
@@ -523,7 +342,7 @@ export class ContinuousSending implements CommitGate {
     this.#hasGap = false
     this.#isTaken = false
     this.#follower = follower
-    follower.gate = this.#isSync ? this : null
+    follower.gate = this.#isSync ? this.#gate : null
     follower.onCommit = () => this.#soon()
     follower.onClosing = () => this.#finish()
     follower.onLastCommit = () => this.#keepLast()
@@ -558,7 +377,7 @@ export class ContinuousSending implements CommitGate {
     const next = (this.#next = number + 1 + (this.#leavesOut ? NUMBERS_LEFT_OUT : 0))
     this.#leavesOut = false
     const takenAt = this.ctx.clock.now()
-    const flushed = commit?.flushed ?? this.#flushed
+    const flushed = commit?.flushed ?? this.#gate.flushed
     // Ignore a failed flush here: the commit itself reports it.
     flushed?.catch(() => undefined)
     void this.#inOrder(async () => {
@@ -568,7 +387,7 @@ export class ContinuousSending implements CommitGate {
         if (this.#state !== state) return
         // `ChainBroken` means that the spool holds this segment, but has become too large. So there is no gap.
         if (!(error instanceof ChainBroken)) this.#hasGap = true
-        if (!this.#isOver) this.#break(error)
+        if (!this.#gate.isOver) this.#break(error)
       })
       .finally(() => this.#unsealed.shift())
     if (this.#isBaseDue()) this.#makeBase()
@@ -595,7 +414,7 @@ export class ContinuousSending implements CommitGate {
       seq: await headSeq(commit?.state ?? db),
       databasePages: taken.databasePages,
       epoch: this.#lease?.record.epoch ?? state.epoch ?? 0,
-      promise: this.#isPromised ? 'sync' : 'async',
+      promise: this.#gate.isPromised ? 'sync' : 'async',
       position: taken.position,
       ...(next !== number + 1 && { next }),
       ...(this.#sentThrough > 0 && { through: this.#sentThrough }),
@@ -647,14 +466,14 @@ export class ContinuousSending implements CommitGate {
   /** End the chain. What is in the spool is sent, then another chain begins. Under `sync`, the server stops instead. */
   #break(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error)
-    if (this.#isPromised) {
-      this.#fault = text
-      this.#giveUp()
+    if (this.#gate.isPromised) {
+      this.#destination.fault = text
+      this.#gate.giveUp()
       const promise = 'cannot keep backup.continuous_promise = "sync"'
       return this.following.abandon(new OperatorError(`${promise}: ${text}`, { cause: error }))
     }
     this.ctx.log.error('continuous backup interrupted; restarting it with a new base', { error })
-    this.#fault = text
+    this.#destination.fault = text
     this.#brokenChains++
     this.#openSince ??= this.ctx.clock.monotonic()
     this.following.end()
@@ -682,15 +501,17 @@ export class ContinuousSending implements CommitGate {
           (this.#lease === null && error instanceof OperatorError)
         if (isFinal) return this.#supersede(error)
         if (error instanceof ChainBroken) {
-          const found = await readLease(this.#archive).catch(() => null)
+          const found = await readLease(this.#destination.archive).catch(() => null)
           if (found !== null && !isOwn(found.record, this.ctx.config.dataDir))
             return this.#supersede(this.#supersededBy(found.record))
-          if (this.#isPromised && error instanceof ChainTaken && (await this.#rejoin())) continue
-          if (this.#isPromised) return this.#break(error)
+          if (this.#gate.isPromised && error instanceof ChainTaken && (await this.#rejoin())) continue
+          if (this.#gate.isPromised) return this.#break(error)
           if (error instanceof ChainTaken) {
-            const older = await this.#olderThanChain().catch((fault: unknown) => void this.#noteFault(fault))
+            const older = await this.#olderThanChain().catch(
+              (fault: unknown) => void this.#destination.noteFault(fault),
+            )
             if (older === undefined) {
-              await this.#pause(pauseMillis)
+              await this.#destination.pause(pauseMillis)
               continue
             }
             if (older !== null) return this.#supersede(older)
@@ -700,10 +521,10 @@ export class ContinuousSending implements CommitGate {
           await this.#sealing
           await this.#spool.clear()
         } else {
-          this.#noteFault(error)
-          this.#refuse()
+          this.#destination.noteFault(error)
+          this.#gate.refuse()
         }
-        await this.#pause(pauseMillis)
+        await this.#destination.pause(pauseMillis)
         pauseMillis = Math.min(2 * pauseMillis, this.#isSync ? MAX_SYNC_PAUSE_MILLIS : MAX_PAUSE_MILLIS)
       }
     }
@@ -719,7 +540,7 @@ export class ContinuousSending implements CommitGate {
     // A new holder, for example after a restore, continues without those writes.
     if (former === null || this.#state === null) return null
     try {
-      await this.#requireNewestOf(this.#state)
+      await requireNewestOf(this.#destination, this.#spool, this.#state)
       return null
     } catch (error) {
       if (!(error instanceof OlderDatabase)) throw error
@@ -728,60 +549,38 @@ export class ContinuousSending implements CommitGate {
     }
   }
 
-  /**
-   * Throws `OlderDatabase` if segments that follow this place were deleted. The destination is known to have had the
-   * segment `through`, so a restore would not look for anything that this server wrote at this place.
-   */
-  async #requirePlace({ chain, next }: ChainState, through: number): Promise<void> {
-    const number = this.#spool.waiting[0]?.number ?? next
-    if (number <= through && (await readObject(this.#archive, segmentName(chain, number))) === null)
-      throw new OlderDatabase()
-  }
-
-  /** Throws `OlderDatabase` if the destination has a segment after this place with events that the database lacks. */
-  async #requireNewestOf({ chain, next }: ChainState): Promise<void> {
-    const seq = await headSeq(this.ctx.db)
-    for (let number = this.#spool.waiting[0]?.number ?? next; ;) {
-      const header = headerOf((await readObject(this.#archive, segmentName(chain, number))) ?? new Uint8Array())
-      if (header === null) return
-      if (header.seq > seq)
-        throw new OlderDatabase(
-          `, or delete ${holderFile(this.ctx.config.dataDir)} and start "holdfast serve" to continue without them`,
-        )
-      number = numberAfter(header)
-    }
-  }
-
   /** Take the lease, if this data directory may continue the chain. Throws `Superseded` if it may not. */
   async #take(): Promise<void> {
     const { config, clock } = this.ctx
-    const place = { config, clock, archive: this.#archive }
+    const place = { config, clock, archive: this.#destination.archive }
     const former = formerHolder(config.dataDir)
-    let found = await readLease(this.#archive)
+    let found = await readLease(this.#destination.archive)
     if (found !== null && !isOwn(found.record, config.dataDir)) {
       if (former !== null) throw this.#supersededBy(found.record)
       // A restored server may take the lease, unless its holder still renews it.
       const watch = new LeaseWatch(clock)
       while (found !== null && found.record.ttlMillis > 0) {
         const askedAt = clock.monotonic()
-        const again = await readLease(this.#archive)
+        const again = await readLease(this.#destination.archive)
         if (again !== null && again.record.beat !== found.record.beat) throw this.#supersededBy(again.record)
         found = again
         if (found !== null && watch.note(found, askedAt)) break
-        await this.#pause(LOOK_MILLIS)
+        await this.#destination.pause(LOOK_MILLIS)
         if (this.#end.signal.aborted) return
       }
     }
     const seen = found?.record
     if (this.#state !== null && seen?.chain === this.#state.chain)
-      await this.#requirePlace(this.#state, seen.through ?? 0)
+      await requirePlace(this.#destination, this.#spool, this.#state, seen.through ?? 0)
     if (seen !== undefined && this.#state !== null && seen.holder === former) {
       const { chain } = this.#state
       const newest = seen.begins ?? seen.chain
       // If the disk was reset to an earlier state, the saved state may name an earlier chain.
       if (newest !== chain)
-        await this.#withSource(async (source) => this.#requireNewest((await lastSegmentOf(source, newest))?.built.seq))
-      if (chain === newest || chain === seen.chain) await this.#requireNewestOf(this.#state)
+        await this.#destination.readFormer(async (source) =>
+          requireNewest(this.ctx, (await lastSegmentOf(source, newest))?.built.seq),
+        )
+      if (chain === newest || chain === seen.chain) await requireNewestOf(this.#destination, this.#spool, this.#state)
     }
     const own = this.#state?.chain
     const chain = (this.#isBaseless ? seen?.chain : own) ?? ''
@@ -803,15 +602,15 @@ export class ContinuousSending implements CommitGate {
   async #renew(lease: Lease): Promise<void> {
     const { ttlMillis } = lease.record
     while (!this.#end.signal.aborted) {
-      await this.#pause(ttlMillis / 3)
+      await this.#destination.pause(ttlMillis / 3)
       while (!this.#end.signal.aborted)
         try {
           if (!(await this.#renewOnce(lease))) return this.#supersede(await this.#superseded())
-          this.#letPass()
+          this.#gate.letPass()
           break
         } catch (error) {
-          this.#noteFault(error)
-          await this.#pause(FIRST_PAUSE_MILLIS)
+          this.#destination.noteFault(error)
+          await this.#destination.pause(FIRST_PAUSE_MILLIS)
         }
     }
   }
@@ -834,29 +633,17 @@ export class ContinuousSending implements CommitGate {
   }
 
   async #superseded(): Promise<Superseded> {
-    return this.#supersededBy((await readLease(this.#archive))!.record)
+    return this.#supersededBy((await readLease(this.#destination.archive))!.record)
   }
 
   /** Acknowledge nothing more: another machine has taken over, or may have. */
   #supersede(error: OperatorError): void {
     this.ctx.log.error('this server may not continue the continuous backup; refusing all writes', { error })
     this.#isSuperseded = true
-    this.#fault = error.message
-    if (this.#follower !== null) this.#follower.gate = this
-    this.#giveUp()
+    this.#destination.fault = error.message
+    if (this.#follower !== null) this.#follower.gate = this.#gate
+    this.#gate.giveUp()
     this.following.abandon(error)
-  }
-
-  #noteFault(error: unknown): void {
-    const text = error instanceof Error ? error.message : String(error)
-    if (this.#fault !== text) this.ctx.log.warn('continuous backup delayed; will retry', { error })
-    this.#fault = text
-  }
-
-  #pause(millis: number): Promise<void> {
-    return sleep(millis, undefined, { signal: this.#end.signal, ref: false }).catch((error: unknown) => {
-      if (!this.#end.signal.aborted) throw error
-    })
   }
 
   /**
@@ -893,8 +680,8 @@ export class ContinuousSending implements CommitGate {
     try {
       const content = await this.#spool.read(segment)
       // Wait until the segment is in the spool: otherwise the next start would make another segment with its number.
-      if (!this.#isPromised) await segment.written.catch(() => undefined)
-      await this.#write(segmentName(this.#state!.chain, segment.number), content)
+      if (!this.#gate.isPromised) await segment.written.catch(() => undefined)
+      await this.#destination.write(segmentName(this.#state!.chain, segment.number), content)
       await segment.written.catch(() => undefined)
       segment.state = 'there'
     } finally {
@@ -905,36 +692,15 @@ export class ContinuousSending implements CommitGate {
     while (!this.#end.signal.aborted && this.#spool.waiting[0]?.state === 'there') {
       this.#sentThrough = this.#spool.waiting[0].number
       const removed = this.#spool.shift(this.ctx.clock.monotonic())
-      this.#letPass()
+      this.#gate.letPass()
       if (removed !== null) await this.#noteSpooled(removed)
     }
-    if (this.#follower !== null) this.#fault = null
+    if (this.#follower !== null) this.#destination.fault = null
     // Log a failed check, but do not note it as a fault: with a fault, a stopping server would not wait until the rest
     // is sent.
     void this.#check().catch((error: unknown) =>
       this.ctx.log.warn('could not check the key at the destination of the continuous backup; will retry', { error }),
     )
-  }
-
-  /**
-   * Write an object, and verify that it is there. Throws `ChainTaken` if its name has another content. If the
-   * destination has only part of the object, throws `ChainBroken` under `async`, where a new chain loses nothing.
-   */
-  async #write(name: string, content: Uint8Array): Promise<void> {
-    if (await this.#archive.writeNew(name, content)) return
-    for (let tries = 1; ; tries++) {
-      const found = await readObject(this.#archive, name)
-      if (found === null) throw new Error(`the destination reported storing ${name}, but does not have it`)
-      if (Buffer.from(found).equals(content)) return
-      if (!Buffer.from(content).subarray(0, found.byteLength).equals(found))
-        throw new ChainTaken(`${name} has another content: does another server use the same destination?`)
-      if (tries === MAX_READS) {
-        const text = `the destination sends ${found.byteLength} of the ${content.byteLength} bytes of ${name}`
-        // The destination may have no more of them, and would then never accept this object.
-        throw this.#isPromised ? new Error(text) : new ChainBroken(text)
-      }
-      await this.#pause(FIRST_PAUSE_MILLIS)
-    }
   }
 
   async #beginChain(): Promise<void> {
@@ -947,16 +713,16 @@ export class ContinuousSending implements CommitGate {
     // Pause longer after each broken chain: if the destination is slower than the writes, chain after chain breaks, and
     // each needs a base.
     if (this.#brokenChains > 1)
-      await this.#pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
-    const seal = await this.#seals()
+      await this.#destination.pause(Math.min(FIRST_PAUSE_MILLIS * 2 ** this.#brokenChains, MAX_PAUSE_MILLIS))
+    const seal = await this.#destination.seal()
     const formerInstant = await this.#endFormer()
     // A restore chooses its base by instant, so instants must rise from chain to chain even if the clock is set back.
     const begunAt = Math.max(clock.now(), formerInstant + 1)
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(CHAIN_ID_BYTES))).toString('hex')
     const chain = `${snapshotName(new Date(begunAt))}-${id}`
     const key = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
-    await this.#haveKeys(seal, chain, key)
-    if (this.#isStopping) return this.#end.abort()
+    await this.#destination.storeKeys(seal, chain, key, false)
+    if (this.#gate.isStopping) return this.#end.abort()
     const lease = this.#lease!
     if (!(await lease.renew({ begins: chain }))) throw await this.#superseded()
     const follower = await this.following.begin(null)
@@ -977,7 +743,7 @@ export class ContinuousSending implements CommitGate {
       },
       follower,
     )
-    this.#fault = null
+    this.#destination.fault = null
     this.#makeBase()
   }
 
@@ -990,55 +756,11 @@ export class ContinuousSending implements CommitGate {
     const known = this.#state ?? { chain: '', at: 0 }
     let endedAt = 0
     if (chain !== '' && (chain !== known.chain || this.#isTaken))
-      await this.#withSource(async (source) => {
-        if (!this.#isTaken) await this.#requireNewest((await lastSegmentOf(source, chain))?.built.seq)
+      await this.#destination.readFormer(async (source) => {
+        if (!this.#isTaken) await requireNewest(this.ctx, (await lastSegmentOf(source, chain))?.built.seq)
         endedAt = (await endChain(source, chain, { epoch, now: this.ctx.clock.now() }))?.at ?? 0
       })
-    return Math.max(known.at, endedAt, await newestInstant(this.#archive))
-  }
-
-  /**
-   * Run `work` on what the destination has. If that is damaged, or encrypted with another key, only log the error: it
-   * must not keep the server from beginning another chain.
-   */
-  async #withSource(work: (source: Source) => Promise<void>): Promise<void> {
-    const { config, log } = this.ctx
-    try {
-      await work(
-        await sourceOf(this.#archive, await unsealOf(this.#archive, config.backup.passphrase?.reveal() ?? null)),
-      )
-    } catch (error) {
-      if (!(error instanceof OperatorError) || error instanceof OlderDatabase) throw error
-      log.warn('could not read the previous chain of the continuous backup', { error })
-    }
-  }
-
-  /** Throws `OlderDatabase` if the event log ends before this number. */
-  async #requireNewest(seq = 0): Promise<void> {
-    if ((await headSeq(this.ctx.db)) < seq) throw new OlderDatabase()
-  }
-
-  #seals(): Promise<Seal> {
-    const { workFactor, passphrase } = this.ctx.config.backup
-    return sealOf(
-      this.#archive,
-      { passphrase: passphrase?.reveal() ?? null, workFactor, trial: this.#trial },
-      new Date(this.ctx.clock.now()),
-    )
-  }
-
-  /** Store the keys that a restore needs, unless the destination has them. */
-  async #haveKeys(seal: Seal, chain: string, key: Uint8Array): Promise<void> {
-    const { config, log } = this.ctx
-    const keyFile = masterKeyFile(config.dataDir)
-    const parts: [string, Uint8Array][] = [['key', key]]
-    if (config.signingKeyMasterKey === null && existsSync(keyFile)) parts.push(['master-key', await readFile(keyFile)])
-    for (const [part, content] of parts) {
-      const name = inChain(chain, part) + seal.suffix
-      if ((await readObject(this.#archive, name)) !== null) continue
-      if (this.#state?.chain === chain) log.error(DELETED, { file: name })
-      await this.#archive.write(name, await seal.close(bytesOf(content)))
-    }
+    return Math.max(known.at, endedAt, await newestInstant(this.#destination.archive))
   }
 
   /**
@@ -1051,10 +773,9 @@ export class ContinuousSending implements CommitGate {
     if (state?.baseAt == null || clock.monotonic() < this.#nextCheckAt) return
     const checkedAt = clock.monotonic()
     this.#nextCheckAt = checkedAt + CHECK_PAUSE_MILLIS
-    const name = inChain(state.chain, 'key')
-    const found = await Promise.all(['', '.age'].map((suffix) => readObject(this.#archive, name + suffix)))
+    const hasKey = await this.#destination.hasKey(state.chain)
     this.#nextCheckAt = checkedAt + CHECK_MILLIS
-    if (found.every((each) => each === null)) this.#makeBase()
+    if (!hasKey) this.#makeBase()
   }
 
   /** Make a base, unless one is being made, or the last one was refused a short time ago. */
@@ -1064,7 +785,7 @@ export class ContinuousSending implements CommitGate {
     const follower = this.#follower
     const isOver = () => this.#follower !== follower || this.#end.signal.aborted
     const work = async () => {
-      do await this.#untilDone(isOver, () => this.#writeBase(isOver))
+      do await this.#destination.untilDone(isOver, () => this.#writeBase(isOver))
       while (!isOver() && this.#isBaseDue())
     }
     this.#base = work()
@@ -1081,9 +802,9 @@ export class ContinuousSending implements CommitGate {
   }
 
   /** Throws `BaseRefused`. */
-  async #sealsOfBase(): Promise<Seal> {
+  async #sealOfBase(): Promise<Seal> {
     try {
-      return await this.#seals()
+      return await this.#destination.seal()
     } catch (error) {
       throw error instanceof OperatorError ? new BaseRefused(error.message, { cause: error }) : error
     }
@@ -1108,7 +829,7 @@ export class ContinuousSending implements CommitGate {
   async #writeBase(isOver: () => boolean): Promise<void> {
     const state = this.#state!
     // Without the seal, the pieces would be stored for nothing.
-    await this.#sealsOfBase()
+    await this.#sealOfBase()
     let previous = ''
     // Commits that are not in the file yet are in the log, and so in the next segment.
     const number = await this.following.rewind(() => {
@@ -1116,7 +837,11 @@ export class ContinuousSending implements CommitGate {
       return this.#next
     })
     this.#soon()
-    const content = await this.#storePieces(state.chain, number, isOver)
+    const content = await this.#destination.storePieces(
+      this.following.file,
+      { chain: state.chain, key: this.#key, number },
+      isOver,
+    )
     if (isOver()) return
     // Checkpoints may have copied commits into the file while it was read.
     await this.following.settle()
@@ -1127,30 +852,33 @@ export class ContinuousSending implements CommitGate {
       state.at = at
       return { kind: 'base', chain: state.chain, number, previous, complete: state.number, at } as const
     })
-    while (!isOver() && (this.#spool.waiting[0]?.number ?? Infinity) <= header.complete) await this.#pause(POLL_MILLIS)
-    await this.#untilDone(isOver, async () => this.#haveKeys(await this.#sealsOfBase(), state.chain, this.#key))
+    while (!isOver() && (this.#spool.waiting[0]?.number ?? Infinity) <= header.complete)
+      await this.#destination.pause(POLL_MILLIS)
+    await this.#destination.untilDone(isOver, async () =>
+      this.#destination.storeKeys(await this.#sealOfBase(), state.chain, this.#key, true),
+    )
     const sealed = await sealObject(this.#key, header, Buffer.from(JSON.stringify(content)))
-    await this.#untilDone(isOver, () => this.#write(baseName(header), sealed))
+    await this.#destination.untilDone(isOver, () => this.#destination.write(baseName(header), sealed))
     if (isOver()) return
     state.baseAt = header.at
     state.baseMadeAt = madeAt
     state.sinceBase = 0
     // If the lease does not expire, only this renewal shows that another machine has begun a chain.
-    await this.#untilDone(isOver, async () => {
+    await this.#destination.untilDone(isOver, async () => {
       if (!(await this.#renewOnce(this.#lease!))) this.#supersede(await this.#superseded())
     })
     if (isOver() || this.#isSuperseded) return
     this.#baselessSince = null
     this.#baseFault = null
-    const isFirst = this.#isSync && !this.#isPromised
-    this.#isPromised = this.#isSync
+    const isFirst = this.#isSync && !this.#gate.isPromised
+    this.#gate.isPromised = this.#isSync
     this.#brokenChains = 0
     await this.#noteSpooled(this.#spool.save(state))
     if (isFirst) await this.#notePromise(isOver)
-    await this.#untilDone(isOver, async () => {
+    await this.#destination.untilDone(isOver, async () => {
       const { clock, config, log } = this.ctx
       const { continuousKeepSecs, continuousBaseSecs } = config.backup
-      const dropped = await dropUnneeded(this.#archive, {
+      const dropped = await dropUnneeded(this.#destination.archive, {
         now: clock.now(),
         keptMillis: continuousKeepSecs * 1000,
         maxGapMillis: MAX_BASE_GAP * continuousBaseSecs * 1000,
@@ -1159,44 +887,13 @@ export class ContinuousSending implements CommitGate {
     })
   }
 
-  /** Store the file as it is now, in pieces. */
-  async #storePieces(chain: string, number: number, isOver: () => boolean): Promise<BaseContent> {
-    // Another base, or an earlier try, may have begun at the same segment: number the pieces from a random index.
-    const content = { first: Math.floor(Math.random() * MAX_FIRST_PIECE), pieces: [] as string[] }
-    const { file } = this.following
-    const size = file.bytes
-    for (let at = 0; at < size && !isOver(); at += PIECE_BYTES) {
-      const buffer = new Uint8Array(Math.min(PIECE_BYTES, size - at))
-      const count = await file.read(buffer, at)
-      const index = content.first + content.pieces.length
-      const header = { kind: 'piece', chain, number, index } as const
-      const piece = await sealObject(this.#key, header, buffer.subarray(0, count))
-      content.pieces.push(digestOf(piece))
-      await this.#untilDone(isOver, () => this.#write(pieceName(chain, number, index), piece))
-    }
-    return content
-  }
-
-  /** Repeat `work` until it succeeds or is no longer wanted. */
-  async #untilDone(isOver: () => boolean, work: () => Promise<void>): Promise<void> {
-    for (let pauseMillis = FIRST_PAUSE_MILLIS; !isOver(); pauseMillis = Math.min(2 * pauseMillis, MAX_PAUSE_MILLIS)) {
-      try {
-        return await work()
-      } catch (error) {
-        if (error instanceof ChainBroken || error instanceof BaseRefused) throw error
-        this.#noteFault(error)
-        await this.#pause(pauseMillis)
-      }
-    }
-  }
-
   /** Called while the server stops: send what was committed, if the destination accepts it soon. */
   async #finish(): Promise<void> {
     this.#seal()
     await this.#sealing
     const late = setTimeout(() => this.#end.abort(), END_MILLIS)
-    while (!this.#end.signal.aborted && this.#fault === null && this.#spool.waiting.length > 0)
-      await this.#pause(POLL_MILLIS)
+    while (!this.#end.signal.aborted && this.#destination.fault === null && this.#spool.waiting.length > 0)
+      await this.#destination.pause(POLL_MILLIS)
     clearTimeout(late)
     this.#end.abort()
     this.#wake.resolve()
@@ -1229,18 +926,7 @@ export class ContinuousSending implements CommitGate {
 
   /** While a follower reads commits, closing the database ends the sending (`#finish`). */
   stop(): void {
-    this.#isStopping = true
-    if (this.#passing.size > 0) setTimeout(() => this.#giveUp(), this.#fault === null ? END_MILLIS : 0)
+    this.#gate.stop()
     if (this.#follower === null) this.#end.abort()
   }
 }
-
-/** Returns the state of the chain with this segment added. */
-function after(state: ChainState, { header, digest }: Pick<Segment, 'header' | 'digest'>): ChainState {
-  const { number, at, position = nowhere, promise = 'async', epoch = state.epoch } = header
-  const sinceBase = state.sinceBase + 1
-  return { ...state, number, next: numberAfter(header), at, position, promise, epoch, digest, sinceBase, closed: null }
-}
-
-const unavailable = (): DatabaseUnavailable => new DatabaseUnavailable(NOT_STORED)
-const undecided = (): OutcomeUnknown => new OutcomeUnknown(`${NOT_STORED}; the change may still take effect`)
