@@ -8,7 +8,6 @@
  * Source: RFC 9449, section 4.3; RFC 7638 for thumbprints.
  */
 import { createHash, createHmac } from 'node:crypto'
-import { MINUTE_MILLIS } from '../base/durations.ts'
 import { BoundedCache } from '../base/bounded-cache.ts'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
@@ -19,14 +18,14 @@ import { hasLongHost } from './url-host.ts'
 const TOLERANCE_SECS = 180
 const MAX_AGE_SECS = 10 + TOLERANCE_SECS
 /** Another nonce is issued with each step of the clock. */
-const NONCE_STEP_MILLIS = MINUTE_MILLIS
+const NONCE_STEP_SECS = 60
 /** How many nonces are accepted at a time: those of the next step, of the present one, and of the one before. */
 const ACCEPTED_NONCES = 3
 /**
  * How long a `jti` must be remembered: as long as its proof may be accepted, plus a tenth. A proof is accepted only
  * while its nonce is.
  */
-export const PROOF_MEMORY_SECS = (ACCEPTED_NONCES * NONCE_STEP_MILLIS * 11) / 10_000
+export const PROOF_MEMORY_SECS = ACCEPTED_NONCES * (NONCE_STEP_SECS + 6)
 
 const MAX_PROOF_CHARS = 4096
 const proofAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -146,7 +145,7 @@ function isSameResource(htu: string, url: string): boolean {
 // Nonces: an HMAC of a counter of minutes. Nothing is stored, and all processes accept the same nonces.
 
 /** The counter whose nonce is issued at `now`: the next one, which stays valid longest. */
-export const nonceCounter = (now: Millis): number => Math.floor(now / NONCE_STEP_MILLIS) + 1
+export const nonceCounter = (now: Millis): number => Math.floor(now / 1000 / NONCE_STEP_SECS) + 1
 
 /** Counters whose nonces are accepted at `now`. */
 export const acceptedCounters = (now: Millis): readonly number[] => {
