@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url'
 import { Elsewhere } from '../../base/elsewhere.ts'
 import type { Database, DatabaseCounters, Reader, Sql } from './database.ts'
 import { onlyHere } from './reader-database.ts'
-import { Prepared } from './sqlite.ts'
+import { Prepared } from './sqlite-statements.ts'
 
 /** How long a change waits for reads that need one state. After that, they fail. */
 const MAX_HOLD_MILLIS = 5000

@@ -8,7 +8,7 @@ import { Database as Connection } from 'bun:sqlite'
 import { Elsewhere } from '../../base/elsewhere.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
 import type { Database, DatabaseCounters, Reader, Sql } from './database.ts'
-import { Prepared } from './sqlite.ts'
+import { Prepared } from './sqlite-statements.ts'
 
 /** Page cache of the connection for short reads, and of each snapshot. */
 const CACHE_KIB = 8192

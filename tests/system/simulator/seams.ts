@@ -70,8 +70,8 @@ const seams: readonly Patch[] = [
   },
   {
     path: 'src/platform/database/sqlite.ts',
-    find: `import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'`,
-    put: `import { type SQLQueryBindings, type Statement } from 'bun:sqlite'\nimport { Connection } from '${import.meta.dir}/disk.ts'`,
+    find: `import { Database as Connection } from 'bun:sqlite'`,
+    put: `import { Connection } from '${import.meta.dir}/disk.ts'`,
   },
   {
     path: 'src/platform/database/wal.ts',
