@@ -10,8 +10,8 @@ export const initCommand: Command = {
 them, and writes the configuration with new secrets to ./holdfast.env. Then creates the first invite. With --service, it
 writes to /etc/holdfast.env, installs a systemd service, starts it, and runs the doctor.
 
-Without --tls, the server gets its certificates itself if it can open ports 80 and 443, and is behind a reverse proxy
-otherwise. Keys without an option are taken from the environment: SERVICE_SERVICE_NAME=… is written to the file too.
+Without --tls, the server gets its certificates itself if it can open ports 80 and 443; otherwise, it expects a reverse
+proxy. Keys without an option are taken from the environment: SERVICE_SERVICE_NAME=… is written to the file too.
 
 Nothing is written before all checks have passed. It can be interrupted at any point, and run again: secrets and other
 values in the file stay. Options that change values in the file need --force, and a copy of the file is kept.
@@ -29,17 +29,17 @@ Exits with 0 if all is done, 1 if a check or a step failed, 2 if an option is wr
       value: 'URL',
       doc: 'Mail server: smtp://user:password@host:port, smtps://… or "none"; "-" reads it from standard input.',
     },
-    'mail-from': { value: 'ADDRESS', doc: 'Sender of mail.' },
-    'operator-mail': { value: 'ADDRESS', doc: 'Who is mailed alerts about the server: its operator.' },
+    'mail-from': { value: 'ADDRESS', doc: 'Sender address of mail.' },
+    'operator-mail': { value: 'ADDRESS', doc: 'Address of the operator, to which the server mails alerts.' },
     backups: { value: 'PLACE', doc: 'Folder or s3://bucket/prefix for daily backups, or "none".' },
     tls: { value: 'MODE', doc: 'Who encrypts connections: acme (the server), files, or off (a reverse proxy).' },
     port: { value: 'PORT', doc: 'Port for the reverse proxy and for commands (8080).' },
-    data: { value: 'FOLDER', doc: 'Folder of the data.' },
-    config: { value: 'FILE', doc: 'The configuration to write, a name that ends in .env.' },
+    data: { value: 'FOLDER', doc: 'Data folder.' },
+    config: { value: 'FILE', doc: 'The configuration file to write; its name ends in .env.' },
     'from-reference': { value: 'FILE', doc: 'Translate the environment (PDS_*) of a reference PDS.' },
     service: { doc: 'Install and start a systemd service.' },
     address: { value: 'IP,…', doc: 'Public addresses of this machine, for the DNS records.' },
-    'name-server': { value: 'IP,…', doc: 'Ask these name servers about the records instead of those of the machine.' },
+    'name-server': { value: 'IP,…', doc: "Ask these name servers about the records, not the machine's." },
     'dns-wait': { value: 'SECS', doc: `How long to wait for the records (${DEFAULT_DNS_WAIT_SECS}).` },
     'skip-dns': { doc: 'Do not check DNS.' },
     force: { doc: 'Change an existing configuration. A copy is kept.' },

@@ -35,7 +35,7 @@ stream. With --account, also how the directory, DNS, a relay and the AppView see
 broken link. Exits with 1 if there is a fault.
 
 ${NAMED_BY}`,
-  options: { account: { value: 'ACCOUNT', doc: 'Follow the path of its posts.' } },
+  options: { account: { value: 'ACCOUNT', doc: "Follow the path of this account's posts." } },
   async run({ server, options }) {
     const { account } = options
     const view = await server.get<NetworkView>('/v1/admin/network', {
