@@ -89,12 +89,17 @@ test('the token is signed by the account for one service and one method', async 
   expect(JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString())).toEqual({ typ: 'JWT', alg: 'ES256' })
 })
 
-test('only headers about the answer wanted and the body pass', async () => {
+test('only headers about the answer wanted and the body pass, and those for services', async () => {
+  const passed = {
+    'accept-language': 'de',
+    'atproto-accept-labelers': 'did:web:labels.test',
+    'x-bsky-topics': 'cats',
+    'x-atproto-bsky-topics': 'dogs',
+    'x-atproto-anything': 'else',
+  }
   await xrpc('app.bsky.graph.getFollows?actor=a', {
     headers: {
-      'accept-language': 'de',
-      'atproto-accept-labelers': 'did:web:labels.test',
-      'x-bsky-topics': 'cats',
+      ...passed,
       cookie: 'session=secret',
       'user-agent': 'browser/1',
       'x-forwarded-for': '198.51.100.7',
@@ -102,19 +107,13 @@ test('only headers about the answer wanted and the body pass', async () => {
       range: 'bytes=0-1',
       origin: 'https://app.test',
       dpop: 'proof',
+      'x-atproto': 'no prefix',
+      'x-other': 'other',
     },
   })
   const { headers } = appview.received[0]!
-  expect(
-    Object.fromEntries(
-      ['accept-language', 'atproto-accept-labelers', 'x-bsky-topics'].map((name) => [name, headers.get(name)]),
-    ),
-  ).toEqual({
-    'accept-language': 'de',
-    'atproto-accept-labelers': 'did:web:labels.test',
-    'x-bsky-topics': 'cats',
-  })
-  for (const name of ['cookie', 'x-forwarded-for', 'if-none-match', 'range', 'origin', 'dpop'])
+  expect(Object.fromEntries(Object.keys(passed).map((name) => [name, headers.get(name)]))).toEqual(passed)
+  for (const name of ['cookie', 'x-forwarded-for', 'if-none-match', 'range', 'origin', 'dpop', 'x-atproto', 'x-other'])
     expect(headers.has(name)).toBe(false)
   expect(headers.get('user-agent')).not.toContain('browser')
   expect(headers.get('authorization')).not.toContain(full.authorization)

@@ -2,8 +2,8 @@
  * Calls other services on behalf of an account.
  *
  * The account's session token is never forwarded. The outgoing request carries a service token for one method of one
- * service, and only those headers of the client that describe its body and the response it wants. Bodies stream in both
- * directions. If the client disconnects, the outgoing request is aborted.
+ * service, and only those headers of the client that describe its body and the response it wants, or that are for the
+ * service by their name. Bodies stream in both directions. If the client disconnects, the outgoing request is aborted.
  *
  * Source: atproto "HTTP API (XRPC)", "Service Proxying".
  */
@@ -27,6 +27,8 @@ export { serviceText } from './proxy-header.ts'
 export { appviewService, otherAppview } from './upstream-services.ts'
 
 const passedHeaders = ['accept-language', 'atproto-accept-labelers', 'x-bsky-topics']
+/** Of the names of headers that apps and services agree on between themselves. */
+const PASSED_PREFIX = 'x-atproto-'
 const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
 
 const HEADERS_TIMEOUT_MILLIS = 10_000
@@ -200,7 +202,8 @@ function outgoingHeaders(
   const headers: OutgoingHeaders = {
     'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity',
   }
-  copy(request.headers, headers, passedHeaders)
+  const agreed = [...request.headers.keys()].filter((name) => name.startsWith(PASSED_PREFIX))
+  copy(request.headers, headers, [...passedHeaders, ...agreed])
   if (token !== null) headers['authorization'] = `Bearer ${token.text}`
   return headers
 }
