@@ -27,6 +27,8 @@ const ACCEPTED_NONCES = 3
  */
 export const PROOF_MEMORY_SECS = ACCEPTED_NONCES * (NONCE_STEP_SECS + 6)
 
+/** Of proofs, by their names in JOSE. */
+export const dpopAlgorithms: readonly string[] = ['ES256']
 const MAX_PROOF_CHARS = 4096
 const proofAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 

@@ -18,7 +18,7 @@ const client = () => new OAuthClient(pds)
 const refusal = (error: string) => ({ status: 400, body: { error } })
 const challenge = (error: string) => ({
   status: 401,
-  challenge: expect.stringMatching(new RegExp(`^DPoP error="${error}"`)),
+  challenge: expect.stringMatching(new RegExp(`^DPoP error="${error}", error_description="[^"]+", algs="ES256"$`)),
 })
 const told = ({ status, headers }: Awaited<ReturnType<typeof request>>) => ({
   status,

@@ -7,6 +7,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import { ASSERTION_REVOKED, CLAIM_GRANT, ID_JAG, JWT_BEARER_GRANT } from '../../../protocol/agent-names.ts'
 import { assertionAlgorithms } from '../../../protocol/client-metadata.ts'
+import { dpopAlgorithms } from '../../../protocol/dpop.ts'
 import { serverKey } from '../tokens/tokens.ts'
 
 const scopes = ['atproto', 'transition:email', 'transition:generic', 'transition:chat.bsky']
@@ -52,7 +53,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
   revocation_endpoint_auth_methods_supported: authenticationMethods,
   revocation_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
-  dpop_signing_alg_values_supported: ['ES256'],
+  dpop_signing_alg_values_supported: dpopAlgorithms,
   // Every value is given explicitly, because the specifications have different defaults.
   require_pushed_authorization_requests: true,
   request_parameter_supported: false,

@@ -1,5 +1,6 @@
 /** The refusals of access tokens that are bound to a key. RFC 9449, 7.1. */
 import { Refusal } from '../../../http/errors.ts'
+import { dpopAlgorithms } from '../../../protocol/dpop.ts'
 
 /** Returns the `invalid_token` refusal for an app's access token that is sent as `Bearer`. RFC 9449, 7.2. */
 export const boundTokenAsBearer = () =>
@@ -12,7 +13,9 @@ export const invalidAccessToken = () => refusedToken('DPoP', 'invalid_token', 'T
  * password sessions read `name` in the body, which may therefore differ from `error`.
  */
 export function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: string, name = error): Refusal {
-  const headers = { 'WWW-Authenticate': `${scheme} error="${error}", error_description="${description}"` }
+  const algorithms = scheme === 'DPoP' ? `, algs="${dpopAlgorithms.join(' ')}"` : ''
+  const challenge = `${scheme} error="${error}", error_description="${description}"${algorithms}`
+  const headers = { 'WWW-Authenticate': challenge }
   return new Refusal(
     401,
     name,
