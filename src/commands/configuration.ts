@@ -1,4 +1,6 @@
 /** Commands that need a configuration. They use the one of `serve`, or the one of `dev` if `--dev` is given. */
+import { existsSync } from 'node:fs'
+import { SERVICE_SETTINGS } from '../platform/configuration/config-files.ts'
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig, type ValueOrigins } from '../platform/configuration/config-loading.ts'
 import type { Secret } from '../base/secret.ts'
@@ -39,8 +41,14 @@ export const devOption = {
 export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {
   const mode = options['dev'] === true ? 'dev' : 'serve'
   const config = loadOrExplain(terminal, mode, warn)?.config ?? null
-  if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok)
-    terminal.err('It is valid for "dev": add --dev to use the data of the development server.')
+  if (config === null && mode === 'serve') {
+    if (existsSync(SERVICE_SETTINGS))
+      terminal.err(
+        `The service of this machine has its configuration in ${SERVICE_SETTINGS}: as root, run "pds" instead of "holdfast".`,
+      )
+    else if (loadConfig(terminal, 'dev').ok)
+      terminal.err('It is valid for "dev": add --dev to use the data of the development server.')
+  }
   return config
 }
 

@@ -143,6 +143,11 @@ test('a user, folders, the unit and the wrapper are made; the server runs, and t
     ]),
   })
 
+  const unconfigured = await runProgram(['account', 'list'], {}, [...machine, '/usr/local/bin/holdfast'])
+  expect(unconfigured.code).toBe(1)
+  expect(unconfigured.err).toContain('as root, run "pds" instead of "holdfast".\n')
+  expect(unconfigured.err).not.toContain('--dev')
+
   const before = settings()
   const again = await init()
   expect(again).toMatchObject({ code: 0, report: { outcome: 'kept', invite: report['invite'] } })
