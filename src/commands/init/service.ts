@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { dirname, join } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
+import { SERVICE_SETTINGS } from '../../platform/configuration/config-files.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { sqlitePath } from '../../platform/database/sqlite.ts'
 import { selfCommand } from '../../platform/running/self.ts'
@@ -22,8 +23,7 @@ const PACKAGED_WRAPPER = '/usr/sbin/pds'
 const OWN_WRAPPER = '/usr/local/sbin/pds'
 
 /** Paths in the files of a release, which are replaced. */
-const packaged = { executable: '/usr/bin/holdfast', settings: '/etc/holdfast.env' }
-export const SERVICE_SETTINGS = packaged.settings
+const packaged = { executable: '/usr/bin/holdfast', settings: SERVICE_SETTINGS }
 export const serviceFolders = { data: '/var/lib/holdfast', backups: '/var/backups/holdfast' }
 
 /** Folders that the unit hides from the server. */

@@ -11,7 +11,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { examineAll, type Examined, type Finding, type Patient } from '../../features/operations/doctor/doctor.ts'
 import { usableOperatorCode } from '../../features/identity/invites/invites.ts'
 import type { Config } from '../../platform/configuration/config.ts'
-import { CONFIG_VARIABLE } from '../../platform/configuration/config-files.ts'
+import { SERVICE_SETTINGS, CONFIG_VARIABLE } from '../../platform/configuration/config-files.ts'
 import { describeProblems, loadConfig } from '../../platform/configuration/config-loading.ts'
 import { ownUrl } from '../../platform/configuration/own-url.ts'
 import { createMailer } from '../../platform/network/mailer.ts'
@@ -35,15 +35,7 @@ import {
   recordsOf,
 } from './dns-records.ts'
 import { encryptionHere, isServerRunning, checkMachine, checkReach } from './machine-checks.ts'
-import {
-  canInstallService,
-  installService,
-  requirePlaces,
-  serviceFolders,
-  SERVICE_SETTINGS,
-  startService,
-  UNIT,
-} from './service.ts'
+import { canInstallService, installService, requirePlaces, serviceFolders, startService, UNIT } from './service.ts'
 import {
   type FileKeys,
   fileKeysText,

@@ -1,5 +1,6 @@
 import { DAY_SECS, MINUTE_SECS } from '../../base/durations.ts'
 import { changed, checks, examineAll, type Examined, type Finding } from '../../features/operations/doctor/doctor.ts'
+import { variablesFiles } from '../../platform/configuration/config-files.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { createMailer } from '../../platform/network/mailer.ts'
 import { createOutbound } from '../../platform/network/outbound.ts'
@@ -38,7 +39,7 @@ per line: at, check, state (ok, warning, fault or skipped), text, remedy, and wa
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })
     const mailer = createMailer(config, { upstream, log: processLog(config) })
-    const patient = { config, resolver, upstream, mailer, now: Date.now }
+    const patient = { config, resolver, upstream, mailer, settings: variablesFiles(terminal.env), now: Date.now }
     const print = options['json'] === true ? jsonPrint(terminal) : textPrint(terminal)
     const found = new Map<string, Finding>()
     for await (const examined of examineAll(patient)) {

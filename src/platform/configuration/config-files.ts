@@ -48,6 +48,15 @@ export function readConfigFiles({ env, readFile }: Sources): ConfigFiles {
   return isOfVariables(first) ? readVariables(env, readFile, first) : readTable(env, first, text)
 }
 
+/** Where `holdfast init --service` and packages put the variables of the service. */
+export const SERVICE_SETTINGS = '/etc/holdfast.env'
+
+/** The files of variables that a command with this environment reads, or that the service of this machine has. */
+export function variablesFiles(env: Sources['env']): string[] {
+  const named = nameIn(env)
+  return [named !== null && isOfVariables(named) ? named : DEFAULT_VARIABLES_FILE, SERVICE_SETTINGS]
+}
+
 export const isOfVariables = (path: string): boolean => path.endsWith('.env')
 
 const nameIn = (env: Sources['env']): string | null => env[CONFIG_VARIABLE]?.trim() || null

@@ -22,7 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createAccount } from '../../support/clients/account.ts'
 import { request } from '../../support/clients/http.ts'
 import { inMountNamespace } from '../../support/faults/small-disk.ts'
@@ -313,6 +313,20 @@ describe('nobody else may read', () => {
     })
     expect(out).toMatch(/^ok {4}privacy .*no other user/m)
     expect(out).toMatch(/^ok {4}server .*listens at/m)
+  })
+
+  test('a configuration that others can read is told: it has the secrets', async () => {
+    const settings = join(place(), 'pds.env')
+    mkdirSync(dirname(settings))
+    writeFileSync(settings, `SERVICE_DATA_DIR=${await used()}\n`, { mode: 0o640 })
+    const privacy = async () => {
+      const { out } = await runProgram(['doctor', '--dev'], { SERVICE_CONFIG: settings, SERVICE_PORT: '1' })
+      return /^.* privacy .*\n.*/m.exec(out)![0]
+    }
+    expect(await privacy()).toMatch(/^ok .*no other user/)
+    chmodSync(settings, 0o644)
+    expect(await privacy()).toContain(`other users of this machine can access ${settings}\n`)
+    expect(await privacy()).toContain(`→ chmod o= ${settings}`)
   })
 
   test('a folder that a link leads to, as under systemd', async () => {

@@ -135,11 +135,18 @@ async function checkOwners({ config }: Patient): Promise<Finding> {
 }
 
 /** At start, the server restricts the modes of its own files. It cannot restrict files that belong to other users. */
-async function checkPrivacy({ config }: Patient): Promise<Finding> {
-  const exposed = exposedPaths(config)
+async function checkPrivacy({ config, settings = [] }: Patient): Promise<Finding> {
+  // The group of a configuration may be that of the server.
+  const open = settings.filter((path) => isOpenToAll(path)).map((path) => ({ path, mode: 'o=' }))
+  const exposed = [...exposedPaths(config).map(({ path, mode }) => ({ path, mode: mode.toString(8) })), ...open]
   if (exposed.length === 0) return ok('no other user of this machine can access the data')
-  const remedy = exposed.map(({ path, mode }) => `chmod ${mode.toString(8)} ${path}`).join('; ')
+  const remedy = exposed.map(({ path, mode }) => `chmod ${mode} ${path}`).join('; ')
   return warning(`other users of this machine can access ${exposed.map(({ path }) => path).join(', ')}`, remedy)
+}
+
+function isOpenToAll(path: string): boolean {
+  const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 }
+  return process.getuid !== undefined && (mode & 0o007) !== 0
 }
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {

@@ -16,6 +16,8 @@ export interface Patient {
   resolver: Resolver
   upstream: Outbound
   mailer: Mailer
+  /** Files with the secrets of the configuration; some may not exist. The running server knows none. */
+  settings?: readonly string[]
   now(): number
 }
 
