@@ -1,18 +1,11 @@
-/** Charges rate limits and reports them in response headers. */
+/** Charges rate limits. */
 import type { Charge, LimitName, LimitState } from '../platform/running/limits.ts'
 import { POINT_BYTES, tighter, writePoints } from '../platform/running/limits.ts'
 import type { Client } from '../base/fair-queue.ts'
 import { budgetsOf } from './client-address.ts'
 import type { Exchange, Limit } from './endpoint.ts'
 import { Refusal } from './errors.ts'
-
-export const rateLimitHeaders = [
-  'RateLimit-Limit',
-  'RateLimit-Remaining',
-  'RateLimit-Reset',
-  'RateLimit-Policy',
-  'Retry-After',
-]
+import { tell } from './limit-headers.ts'
 
 /** Metric labels of limits that are not specific to one endpoint. */
 const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const
@@ -113,15 +106,4 @@ function applyLimit(exchange: Exchange, state: LimitState | null): void {
     limiter: limiters[state.name as keyof typeof limiters] ?? 'endpoint_ip',
   })
   throw new Refusal(429, 'RateLimitExceeded', 'Rate Limit Exceeded')
-}
-
-function tell(
-  { ctx, replyHeaders }: Exchange,
-  { allowed, limit, remaining, resetMillis, windowSecs }: LimitState,
-): void {
-  replyHeaders.set('RateLimit-Limit', String(limit))
-  replyHeaders.set('RateLimit-Remaining', String(remaining))
-  replyHeaders.set('RateLimit-Reset', String(Math.ceil((ctx.clock.now() + resetMillis) / 1000)))
-  replyHeaders.set('RateLimit-Policy', `${limit};w=${windowSecs}`)
-  if (!allowed) replyHeaders.set('Retry-After', String(Math.max(1, Math.ceil(resetMillis / 1000))))
 }

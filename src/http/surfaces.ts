@@ -3,7 +3,7 @@
  * which headers those may read. An error of the edge itself takes the format of the requested path.
  */
 import { nestedCodes, type Refusal } from './errors.ts'
-import { rateLimitHeaders } from './limiting.ts'
+import { rateLimitHeaders } from './limit-headers.ts'
 
 export interface Surface {
   prefix: string

@@ -748,6 +748,19 @@ test('each surface says it in its own words', async () => {
   })
 })
 
+test('a blocked login reports the failures in its headers, not another limit that has points left', async () => {
+  await using other = await startPds()
+  const guess = () =>
+    request(`${other.url}/xrpc/com.atproto.server.createSession`, {
+      json: { identifier: 'victim.test', password: 'no' },
+    })
+  for (let i = 0; i < 5; i++) expect((await guess()).headers.get('ratelimit-policy')).toBe('30;w=300')
+  const { status, headers } = await guess()
+  const told = ['limit', 'remaining', 'policy'].map((name) => headers.get(`ratelimit-${name}`))
+  expect([status, ...told, headers.get('retry-after')]).toEqual([429, '5', '0', '5;w=60', '60'])
+  expect(Number(headers.get('ratelimit-reset')) - other.clock.now() / 1000).toBeWithin(0, 62)
+})
+
 test('0 switches one limiter off, and the master switch all of them but the window of failed logins', async () => {
   await using open = await startPds({ rateLimit: { createSessionPer5min: 0 } })
   const guess = (identifier: string, headers = {}) =>
@@ -758,6 +771,6 @@ test('0 switches one limiter off, and the master switch all of them but the wind
   const blocked = await guess('victim.test')
   expect(blocked.status).toBe(429)
   expect(blocked.headers.get('retry-after')).toBe('60')
-  expect(blocked.headers.get('ratelimit-limit')).toBeNull()
+  expect(blocked.headers.get('ratelimit-policy')).toBe('5;w=60')
   expect((await guess('other.test')).status).toBe(401)
 })

@@ -1,7 +1,8 @@
 /** Attempts with codes that can be guessed. Wrong codes are counted per account, wherever they come from. */
-import { HOUR_MILLIS } from '../../../base/durations.ts'
+import { HOUR_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { invalidToken, Refusal } from '../../../http/errors.ts'
+import { invalidToken, type Refusal } from '../../../http/errors.ts'
+import { limitRefusal } from '../../../http/limit-headers.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
@@ -9,8 +10,7 @@ import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { countFactorFailure, failuresOf, forgetFactorFailures } from './factor-failure-store.ts'
 
 /** After this many wrong codes of an account in an hour, no further code is checked. */
-const MAX_FAILURES = 8
-const FAILURE_WINDOW_MILLIS = HOUR_MILLIS
+const failureLimit = { limit: 8, windowSecs: HOUR_SECS }
 
 export type AttemptFault = 'wrong' | 'blocked'
 
@@ -25,9 +25,9 @@ export async function attemptCode(
   isRight: () => Promise<boolean>,
 ): Promise<AttemptFault | null> {
   const now = exchange.ctx.clock.now()
-  const until = now + FAILURE_WINDOW_MILLIS
+  const until = now + failureLimit.windowSecs * 1000
   const failures = await failuresOf(tx, did, { now, until })
-  if (failures >= MAX_FAILURES) return 'blocked'
+  if (failures >= failureLimit.limit) return 'blocked'
   if (await isRight()) {
     await forgetFactorFailures(tx, did)
     return null
@@ -35,14 +35,10 @@ export async function attemptCode(
   // Store nothing about an account that has been deleted meanwhile.
   if ((await accountStatus(tx, did)) === null) return 'wrong'
   await countFactorFailure(tx, did, { now, until })
-  if (failures + 1 === MAX_FAILURES) await announceIn(tx, exchange, 'factorBlocked', did)
+  if (failures + 1 === failureLimit.limit) await announceIn(tx, exchange, 'factorBlocked', did)
   return 'wrong'
 }
 
 /** Returns the refusal of an attempt: `InvalidToken` or `RateLimitExceeded`. */
-export const attemptRefused = (fault: AttemptFault): Refusal =>
-  fault === 'wrong'
-    ? invalidToken('Token is invalid')
-    : new Refusal(429, 'RateLimitExceeded', 'Too many wrong codes', {
-        headers: { 'Retry-After': String(FAILURE_WINDOW_MILLIS / 1000) },
-      })
+export const attemptRefused = (exchange: Exchange, fault: AttemptFault): Refusal =>
+  fault === 'wrong' ? invalidToken('Token is invalid') : limitRefusal(exchange, failureLimit, 'Too many wrong codes')

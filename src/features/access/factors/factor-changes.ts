@@ -96,7 +96,7 @@ export async function confirmTotp(exchange: Exchange, did: Did, code: string): P
     const { passkeys, recoveryCodes } = await summaryOf(tx, did)
     return passkeys > 0 && recoveryCodes > 0 ? null : makeFactorRecoveryCodes(tx, did)
   })
-  if (typeof outcome === 'string') throw attemptRefused(outcome)
+  if (typeof outcome === 'string') throw attemptRefused(exchange, outcome)
   return outcome
 }
 

@@ -68,7 +68,7 @@ export async function spendFactorCode(
     if (fault === null && isRecovery) await announceIn(tx, exchange, 'recoveryCodeUsed', did)
     return fault
   })
-  if (fault) throw attemptRefused(fault)
+  if (fault) throw attemptRefused(exchange, fault)
 }
 
 /**

@@ -87,7 +87,7 @@ export const sessionRoutes = [
       if (password.length > MAX_TRIED_PASSWORD_CHARS)
         throw authenticationRequired('Password too long. Consider resetting your password.')
       const login = await attemptLogin(call, identifier, (account) => logIn(call, account, input))
-      if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
+      if (!login.ok) throw loginRefused(call, login.fault, wrongCredentials())
       return sessionResponse(login.value)
     },
   }),

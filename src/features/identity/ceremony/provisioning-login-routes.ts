@@ -41,7 +41,7 @@ export const provisioningLoginRoutes = [
           return { did, sessionToken: await openWalletSession(tx, did, { byPassword: true }, origin) }
         })
       })
-      if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
+      if (!login.ok) throw loginRefused(call, login.fault, wrongCredentials())
       return login.value
     },
   }),

@@ -1,6 +1,7 @@
 /** Password attempts: sessions and OAuth consent both use this module, and so share its count of failures. */
 import type { Exchange } from '../../../http/endpoint.ts'
-import { Refusal } from '../../../http/errors.ts'
+import type { Refusal } from '../../../http/errors.ts'
+import { limitRefusal } from '../../../http/limit-headers.ts'
 import type { Revalidate } from '../../../http/revalidation.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { LogRateLimiter } from '../../../platform/running/log-rate-limiter.ts'
@@ -13,6 +14,8 @@ import { findPasswordHash, replacePasswordHash } from './password-store.ts'
 import { hashPassword, isForeignHash, verifyPassword } from './password-hashing.ts'
 import { enterShared, type SharedAttempt } from './shared-attempts.ts'
 import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
+
+const failureLimit = { limit: MAX_FAILURES, windowSecs: WINDOW_MILLIS / 1000 }
 
 /**
  * The length of the longest DID. No account has a longer identifier, so identifiers are cut here before they are
@@ -172,15 +175,10 @@ export async function loginWithPassword(
     (account) => provePassword(exchange.ctx, account, password, wrong),
     attempting,
   )
-  if (!login.ok) throw loginRefused(login.fault, wrong())
+  if (!login.ok) throw loginRefused(exchange, login.fault, wrong())
   return login.value
 }
 
 /** Returns the refusal for a failed login: `RateLimitExceeded` if it was blocked, else `wrong`. */
-export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal =>
-  fault === 'blocked' ? tooManyFailedLogins() : wrong
-
-const tooManyFailedLogins = () =>
-  new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', {
-    headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) },
-  })
+export const loginRefused = (exchange: Exchange, fault: LoginFault, wrong: Refusal): Refusal =>
+  fault === 'blocked' ? limitRefusal(exchange, failureLimit, 'Too many failed logins') : wrong

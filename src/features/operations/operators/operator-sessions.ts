@@ -191,7 +191,7 @@ async function provenAccount(
     const revalidate = await provePassword(exchange.ctx, account, password, wrongPassword)
     return account && revalidate && { account, revalidate }
   })
-  if (!login.ok) throw loginRefused(login.fault, wrongPassword())
+  if (!login.ok) throw loginRefused(exchange, login.fault, wrongPassword())
   return login.value
 }
 
