@@ -1,6 +1,6 @@
 /** What `holdfast init` checks before it writes: disk, clock, mail, backups, ports, and whether others can reach it. */
 import { createSocket } from 'node:dgram'
-import { existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { randomBytes } from 'node:crypto'
@@ -50,7 +50,8 @@ export async function* checkMachine(patient: Patient, rights: PortRights): Async
   const hasData = isPostgresUrl(config.databaseUrl) || isDatabaseThere(sqlitePath(config.databaseUrl))
   for (const check of checks) {
     const { name } = check
-    if (checksOfFolder.has(name)) yield { name, finding: await examine(check, folder) }
+    if (checksOfFolder.has(name))
+      yield { name, finding: refusedFolder(config.dataDir, '--data') ?? (await examine(check, folder)) }
     if (checksOfServices.has(name) || (hasData && checksOfData.has(name)))
       yield { name, finding: await examine(check, patient) }
   }
@@ -62,6 +63,25 @@ export async function* checkMachine(patient: Patient, rights: PortRights): Async
 function nearestFolder(path: string): string {
   if (existsSync(path) || dirname(path) === path) return path
   return nearestFolder(dirname(path))
+}
+
+/**
+ * Returns a fault if this user may not create the folder; null if it is there. The doctor would have the folder above
+ * given to the server, with all that is in it.
+ */
+function refusedFolder(path: string, option: string): Finding | null {
+  const above = nearestFolder(path)
+  if (above === path) return null
+  try {
+    accessSync(above, constants.W_OK | constants.X_OK)
+    return null
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') return null
+    return fault(
+      `this user may not create ${path}`,
+      `create it and give it to the user that the server runs as, or name another folder with ${option}`,
+    )
+  }
 }
 
 async function checkBackups(patient: Patient): Promise<Finding> {
@@ -82,6 +102,8 @@ async function checkBackups(patient: Patient): Promise<Finding> {
   }
   if (`${backup.destination}/`.startsWith(`${dataDir}/`))
     return fault(`${backup.destination} is in the data folder`, 'choose a folder elsewhere, better on another disk')
+  const refused = refusedFolder(backup.destination, '--backups')
+  if (refused !== null) return refused
   const [there, data] = [nearestFolder(backup.destination), nearestFolder(dataDir)]
   const disk = await examine(
     checks.find(({ name }) => name === 'disk')!,

@@ -442,7 +442,12 @@ describe('what it looks at', () => {
     chmodSync(folder, 0o777)
     const ended = await runProgram(unattended('--data', '/etc/holdfast-data', '--json'), environment(), asOrdinaryUser)
     expect(ended.code).toBe(1)
-    expect(stateOf(reported(ended), 'disk')).toMatchObject({ state: 'fault' })
+    // Never that /etc is to be given away.
+    expect(stateOf(reported(ended), 'disk')).toMatchObject({
+      state: 'fault',
+      text: 'this user may not create /etc/holdfast-data',
+      remedy: 'create it and give it to the user that the server runs as, or name another folder with --data',
+    })
   })
 
   test('a disk that is full when the configuration is written', async () => {
