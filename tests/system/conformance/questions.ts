@@ -26,11 +26,30 @@ export interface World {
 
 export const APPVIEW = 'did:web:appview.test'
 
-/** The AppView knows none of the records that are asked for. */
-export const answerAsAppview = (appview: Upstream): void =>
+/** The AppView knows none of the records that are asked for, and answers `failing` as it says. */
+export function answerAsAppview(appview: Upstream): void {
   appview.answer('com.atproto.repo.getRecord', () =>
     Response.json({ error: 'RecordNotFound', message: 'from the AppView' }, { status: 400 }),
   )
+  for (const [nsid, status, body] of failing) appview.answer(nsid, () => new Response(body, { status }))
+  appview.answer(TELLS_HEADERS, (_, { headers }) =>
+    Response.json({ told: Object.fromEntries([...headers].filter(([name]) => name.startsWith('x-'))) }),
+  )
+}
+
+const failing: readonly [nsid: string, status: number, body: string][] = [
+  ['app.bsky.test.namesFault', 400, '{"error":"Faulty","message":"says why"}'],
+  ['app.bsky.test.namesNone', 400, '{"message":"says why"}'],
+  ['app.bsky.test.misnames', 400, '{"error":1,"message":2}'],
+  ['app.bsky.test.refusesInText', 403, 'says why'],
+  ['app.bsky.test.isMissing', 404, 'Not Found'],
+  ['app.bsky.test.wantsPatience', 429, '{"error":"RateLimitExceeded","message":"says why"}'],
+  ['app.bsky.test.fails', 500, '{"error":"InternalServerError","message":"says why"}'],
+  ['app.bsky.test.failsInText', 500, 'says why'],
+  ['app.bsky.test.lacksMethod', 501, '{"error":"MethodNotImplemented","message":"says why"}'],
+  ['app.bsky.test.isDown', 503, '{"error":"Down","message":"says why"}'],
+]
+const TELLS_HEADERS = 'app.bsky.test.tellsHeaders'
 
 /** The accounts that the questions are about, and what they own. */
 export async function populate(url: string, operator: Record<string, string>): Promise<World> {
@@ -104,15 +123,14 @@ const call =
   (nsid: string, json: unknown, who?: keyof World): Step =>
   (world) => [nsid, { json: typeof json === 'function' ? json(world) : json, headers: who ? as(who)(world) : {} }]
 const send =
-  (nsid: string, init: Init, who?: keyof World): Step =>
-  (world) => [
-    nsid,
-    {
-      method: 'POST',
-      ...init,
-      headers: { ...(who ? as(who)(world) : {}), ...(init!.headers as Record<string, string>) },
-    },
-  ]
+  (nsid: string, init: Init | ((world: World) => Init), who?: keyof World): Step =>
+  (world) => {
+    const { headers, ...rest } = typeof init === 'function' ? init(world)! : init!
+    return [
+      nsid,
+      { method: 'POST', ...rest, headers: { ...(who ? as(who)(world) : {}), ...(headers as Record<string, string>) } },
+    ]
+  }
 const S = 'com.atproto.server.'
 const R = 'com.atproto.repo.'
 const Y = 'com.atproto.sync.'
@@ -804,6 +822,145 @@ export const rows: readonly Row[] = [
   ['the end of a session', (w) => [`${S}deleteSession`, { method: 'POST', headers: bearer(w.dora.refreshJwt) }]],
   ['the end of a session, again', (w) => [`${S}deleteSession`, { method: 'POST', headers: bearer(w.dora.refreshJwt) }]],
   ['a refresh after the end', (w) => [`${S}refreshSession`, { method: 'POST', headers: bearer(w.dora.refreshJwt) }]],
+  // 1.5, 7.1: types
+  ['an upload of no type', send(`${R}uploadBlob`, { body: new Uint8Array([1]) }, 'alice')],
+  ...(['x', 'image/*', '*/*', 'text/plain;charset=latin1'] as const).map((type): Row => [
+    `an upload of the type "${type}"`,
+    send(`${R}uploadBlob`, { body: 'x', headers: { 'content-type': type } }, 'alice'),
+  ]),
+  ['a body of no type', send(`${S}createSession`, { body: new TextEncoder().encode('{}') })],
+  // 2.7
+  ...(
+    ['example.com%23x', 'example.com%23', 'example.com%23a%23b', 'localhost%253A3000', '', 'example.com%20'] as const
+  ).map((host): Row => [
+    `a service token for did:web:${host}`,
+    get(`${S}getServiceAuth?aud=did:web:${host}&lxm=com.example.get`, 'alice'),
+  ]),
+  // 3.3, 3.4: pages
+  ...(
+    [
+      `${R}listRecords?repo=$&collection=${POST}&limit=1`,
+      `${R}listRecords?repo=$&collection=${POST}&limit=1&reverse=true`,
+      `${R}listRecords?repo=$&collection=${POST}&cursor=zzz`,
+      `${R}listRecords?repo=$&collection=${POST}&cursor=a/b`,
+      `${R}listRecords?repo=$&collection=com.example.none`,
+      `${R}listRecords?repo=alice.test&collection=${POST}&limit=1`,
+      `${Y}getRepo?did=$&since=3jzfcijpj2z2a`,
+      `${Y}getRepo?did=$&since=7zzzzzzzzzzzz`,
+      `${Y}getRepo?did=$&since=`,
+      `${Y}listBlobs?did=$&cursor=zzzz`,
+      `${Y}listBlobs?did=$&since=7zzzzzzzzzzzz`,
+      `${Y}listBlobs?did=$&limit=1001`,
+      `${Y}getRecord?did=$&collection=${POST}&rkey=3jzfcijpj2z2a`,
+      `${Y}getRecord?did=$&collection=com.example&rkey=x`,
+      `${Y}listRepos?limit=0`,
+      `${Y}listRepos?cursor=::`,
+    ] as const
+  ).map((path): Row => [path, get(alices(path))]),
+  ['a block twice', get((w) => `${Y}getBlocks?did=${w.alice.did}&cids=${w.known['post']}&cids=${w.known['post']}`)],
+  // 6.2: keys, collections and what is in a record
+  ...['', '.', '..', 'a b', 'é', '~', 'a:b', '__proto__', 'x'.repeat(512), 'x'.repeat(513), null, 1].map(
+    (rkey): Row => [
+      `the record key ${JSON.stringify(rkey).slice(0, 20)} of ${String(rkey).length}`,
+      call(`${R}createRecord`, write({ collection: 'com.example.thing', rkey, record: { a: 1 } }), 'alice'),
+    ],
+  ),
+  ...['com.example', 'com.example.Thing', 'com.example.thing-x', 'com.example.1thing', 'COM.example.thing', ''].map(
+    (collection): Row => [
+      `the collection "${collection}"`,
+      call(`${R}createRecord`, write({ collection, record: { a: 1 } }), 'alice'),
+    ],
+  ),
+  [
+    'a profile without a record key',
+    call(`${R}createRecord`, write({ collection: 'app.bsky.actor.profile', record: {} }), 'alice'),
+  ],
+  ...['{"__proto__":{"a":1}}', '{"a":null}', '{"a":1.0}', '{"a":9007199254740991}', '{"":1}', '{"a":1,"a":2}'].map(
+    (record): Row => [
+      `the record ${record}`,
+      send(
+        `${R}createRecord`,
+        (w) => ({
+          body: `{"repo":"${w.alice.did}","collection":"com.example.thing","record":${record}}`,
+          headers: { 'content-type': 'application/json' },
+        }),
+        'alice',
+      ),
+    ],
+  ),
+  ...[
+    { text: 'x'.repeat(3001) },
+    { text: 'é'.repeat(301) },
+    { text: null },
+    { langs: ['not a lang'] },
+    { langs: ['en', 'de', 'fr', 'es'] },
+    { tags: ['x'.repeat(641)] },
+    { embed: { a: 1 } },
+    { embed: { $type: 'com.example.embed', a: 1 } },
+    { embed: { $type: 'app.bsky.embed.images', images: [{ alt: 'x' }] } },
+    { reply: { root: { uri: `at://${NOBODY}/${POST}/x` } } },
+    { facets: [{ index: { byteStart: -1, byteEnd: 1 }, features: [] }] },
+    { labels: { values: [{ val: 'x' }] } },
+    { more: { than: 'known' } },
+    ...['2026-01-01t00:00:00z', '2026-01-01T00:00:00', '2026-01-01T00:00:00-00:00', '2026-02-30T00:00:00Z'].map(
+      (createdAt) => ({ createdAt }),
+    ),
+  ].map((more): Row => [
+    `a post with ${JSON.stringify(more).slice(0, 60)}`,
+    call(`${R}createRecord`, write({ record: { ...aPost('x'), ...more } }), 'alice'),
+  ]),
+  ...[null, 'true', 1].map((validate): Row => [
+    `a record validated ${JSON.stringify(validate)}`,
+    call(`${R}createRecord`, write({ validate, record: aPost('x') }), 'alice'),
+  ]),
+  // 6.4
+  ...[null, '', 'x'].flatMap((swap): Row[] => [
+    [
+      `a swap of the commit ${JSON.stringify(swap)}`,
+      call(`${R}createRecord`, write({ record: aPost('x'), swapCommit: swap }), 'alice'),
+    ],
+    [
+      `a put that swaps the record ${JSON.stringify(swap)}`,
+      call(
+        `${R}putRecord`,
+        write({ collection: 'com.example.thing', rkey: 'new', record: {}, swapRecord: swap }),
+        'alice',
+      ),
+    ],
+    [
+      `a deletion that swaps the record ${JSON.stringify(swap)}`,
+      call(`${R}deleteRecord`, write({ collection: 'com.example.thing', rkey: 'new', swapRecord: swap }), 'alice'),
+    ],
+  ]),
+  ...[{ $type: `${R}applyWrites#create`, collection: POST }, { collection: POST, value: {} }, null, 1].map(
+    (item): Row => [
+      `a batch of ${JSON.stringify(item)}`,
+      call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [item] }), 'alice'),
+    ],
+  ),
+  // 10.3, 10.4
+  ...failing.map(([nsid]): Row => [nsid, get(nsid, 'alice')]),
+  [
+    'headers for a service',
+    (w) => [
+      TELLS_HEADERS,
+      { headers: { ...bearer(w.alice.accessJwt), 'x-atproto-bsky-topics': 'a', 'x-bsky-topics': 'b', 'x-other': 'c' } },
+    ],
+  ],
+  // 12.1
+  ...[
+    { $type: 'app.bsky' },
+    { $type: 'app.bskyx.foo' },
+    { $type: '' },
+    { $type: 'app.bsky.actor.defs#adultContentPref', enabled: 'x' },
+    { $type: 'app.bsky.actor.defs#declaredAgePref', isOverAge13: true },
+    { $type: 'app.bsky.actor.defs#personalDetailsPref', birthDate: '2000-01-01T00:00:00.000Z' },
+  ].map((preference): Row => [
+    `the preference ${JSON.stringify(preference)}`,
+    call('app.bsky.actor.putPreferences', { preferences: [preference] }, 'alice'),
+  ]),
+  ['preferences with a birth date', get('app.bsky.actor.getPreferences', 'alice')],
+  ['preferences with a birth date, for an app password', get('app.bsky.actor.getPreferences', 'plain')],
 ]
 
 /** What is told, without what must differ: names of this world, and values that are drawn or counted. */
@@ -852,7 +1009,8 @@ export const deviations = new Map<string, Deviation>([
   ...[
     'bad parameters and no token', 'a limit that is too high', 'a limit of zero', 'a limit that is no number', 'a limit twice', 'a boolean that is none', 'a DID that is none',
     'a handle that is none', 'a CID that is none', 'a TID that is none', 'a collection that is none', 'a missing parameter', 'JSON that is none', 'JSON that is a number', 'JSON that is null',
-    'a record key that is no TID', 'a profile that is not self', 'a record with a float',
+    'a record key that is no TID', 'a profile that is not self', 'a record with a float', 'a profile without a record key', 'the record {"__proto__":{"a":1}}',
+    `${Y}getRecord?did=$&collection=com.example&rkey=x`, `${Y}listBlobs?did=$&limit=1001`, `${Y}listRepos?limit=0`,
   ].map((name) => [name, 'text'] as const), // prettier-ignore
   ['no NSID', instead('what is no method is told so, whoever asks', { ...invalid, message: 'invalid xrpc path' })],
   [
@@ -988,6 +1146,7 @@ function anonymous(text: string, { alice, dora, tara, gone, url, known }: World)
   return names
     .reduce((result, [value, name]) => result.replaceAll(value, name), text)
     .replace(/bafyrei[a-z2-7]+/g, 'CID')
+    .replace(/"3[a-z2-7]{12}"/g, '"TID"')
 }
 
 const members = (value: unknown, path: string): string[] =>
