@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DAY_SECS } from '../../base/durations.ts'
+import { placeFault } from '../../base/bucket-place.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import {
   mailServer,
@@ -211,10 +212,11 @@ function bindingOf(mode: string | undefined, addresses: readonly string[]): Vari
   return addresses.some((address) => address.includes(':')) ? { SERVICE_BIND_ADDRESS: '::' } : {}
 }
 
-/** Make folders independent of where the server starts. */
+/** Make folders independent of where the server starts. What names no folder stays, and the configuration refuses it. */
 function absolute(variables: Variables): Variables {
   const isFolder = (name: string, value: string) =>
-    name === 'SERVICE_DATA_DIR' || (name === 'SERVICE_BACKUP_DESTINATION' && !value.startsWith('s3://'))
+    placeFault(value) === null &&
+    (name === 'SERVICE_DATA_DIR' || (name === 'SERVICE_BACKUP_DESTINATION' && !value.startsWith('s3://')))
   return Object.fromEntries(
     Object.entries(variables).map(([name, value]) => [name, isFolder(name, value) ? resolve(value) : value]),
   )
@@ -284,8 +286,12 @@ const askSignUp = (terminal: Terminal): Promise<SignUp> =>
 
 async function askEncryption({ terminal, known, encryption }: Asking): Promise<Variables> {
   if (known['SERVICE_TLS_MODE'] !== undefined || encryption['SERVICE_TLS_MODE'] !== 'acme') return {}
-  const answer = await put(terminal, "Let the server get its certificates itself, from Let's Encrypt: y or n", 'y')
-  return /^n/i.test(answer) ? { SERVICE_TLS_MODE: 'off' } : {}
+  return untilValid(terminal, async () => {
+    const answer = await put(terminal, "Let the server get its certificates itself, from Let's Encrypt: y or n", 'y')
+    if (!/^(?:y|yes|n|no)$/i.test(answer)) return new Fault('y or n, please')
+    const chosen: Variables = /^n/i.test(answer) ? { SERVICE_TLS_MODE: 'off' } : {}
+    return chosen
+  })
 }
 
 async function askMail({ terminal, known }: Asking): Promise<Variables> {
@@ -303,7 +309,11 @@ async function askMail({ terminal, known }: Asking): Promise<Variables> {
 async function askBackups({ terminal, known, folders }: Asking): Promise<Variables> {
   if (known['SERVICE_BACKUP_DESTINATION'] !== undefined || known['SERVICE_BACKUP_INTERVAL_SECS'] !== undefined)
     return {}
-  const place = await put(terminal, 'Backups: a folder, s3://bucket/prefix, or none', folders.backups)
+  const place = await untilValid(terminal, async () => {
+    const answer = await put(terminal, 'Backups: a folder, s3://bucket/prefix, or none', folders.backups)
+    const fault = placeFault(answer)
+    return fault === null ? answer : new Fault(fault)
+  })
   if (!place.startsWith('s3://')) return backupsAt(place)
   return { ...backupsAt(place), ...(await askBucket(terminal, known)) }
 }

@@ -6,6 +6,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { type Did, parseDid } from '../../protocol/identifiers.ts'
 import { scopeGrammar } from '../../protocol/scope-grammar.ts'
 import { faintOn } from './colours.ts'
+import { folderFault, placeFault } from '../../base/bucket-place.ts'
 import { Secret } from '../../base/secret.ts'
 import { withoutTrailingSlashes } from '../../base/trailing.ts'
 
@@ -46,7 +47,15 @@ const matching = (name: string, pattern: RegExp, expectation: string): Kind<stri
   textual(name, (text) => (pattern.test(text) ? good(text) : bad(`expected ${expectation}`)))
 
 export const text = textual('string', good)
-export const path = textual('path', good)
+/** A text about which `faultOf` has nothing to say. */
+const faultless = (name: string, faultOf: (text: string) => string | null): Kind<string> =>
+  textual(name, (text) => {
+    const fault = faultOf(text)
+    return fault === null ? good(text) : bad(fault)
+  })
+export const path = faultless('path', folderFault)
+/** A folder, or a place in a bucket. */
+export const place = faultless('string', placeFault)
 /** Text for a mail header or a single line of a page. */
 export const line = matching('string', /^[^\p{Cc}]+$/u, 'text on one line')
 export const emailAddress = matching('e-mail address', /^[^\s@]+@[^\s@]+$/, 'an e-mail address')

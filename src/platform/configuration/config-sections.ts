@@ -29,6 +29,7 @@ import {
   nodeId,
   originUrl,
   path,
+  place,
   readerCount,
   scope,
   seconds,
@@ -459,7 +460,7 @@ export const declared = {
     }),
   }),
   backup: section({
-    destination: optional(text, {
+    destination: optional(place, {
       addition: true,
       doc: 'Destination of backups: a folder, or `s3://bucket/prefix` at `blob_mirror.endpoint` with the access keys of `blob_mirror`.',
     }),
@@ -474,7 +475,7 @@ export const declared = {
       addition: true,
       doc: 'Copy blobs into backups even if they are in a bucket (`blobs.store`). Otherwise versioning of that bucket has to keep them.',
     }),
-    continuous: optional(text, {
+    continuous: optional(place, {
       addition: true,
       doc: 'Destination of the continuous backup of a SQLite database: a folder on another disk, or a bucket as in `destination`; it may be the same one.',
     }),

@@ -588,14 +588,58 @@ describe('at a terminal', () => {
         ['Who may sign up', 'closed\r'],
         ['Mail server', 'mail.example.com\r'],
         ['Mail server', '\r'],
+        ['Backups', '~/backups\r'],
+        ['Backups', 'sftp://backups.example.com/pds\r'],
         ['Backups', `${join(folder, 'backups')}\r`],
       ],
       withoutSystemd,
     )
     expect(code).toBe(0)
     expect(screen).toContain('"localhost" is a single label')
+    expect(screen).toContain('expected a path without ~, which only shells replace')
+    expect(screen).toContain('expected a folder or s3://bucket/prefix')
     expect(screen).toContain('account create NAME ADDRESS')
     expect(written()).toMatchObject({ SERVICE_PUBLIC_URL: `https://${DOMAIN}`, SERVICE_INVITE_CODE_REQUIRED: 'true' })
+  })
+
+  test('asks again who gets the certificates, unless the answer is y or n', async () => {
+    const [tlsPort, httpPort, dnsPort] = [await freePort(), await freePort(), await freeDnsPort()]
+    const { code, screen } = await typeAtProgram(
+      ['init', '--port', String(port), '--config', file, '--data', join(folder, 'data'), ...dns()],
+      {
+        ...environment(),
+        SERVICE_TLS_PORT: String(tlsPort),
+        SERVICE_TLS_HTTP_PORT: String(httpPort),
+        SERVICE_TLS_DNS_PORT: String(dnsPort),
+      },
+      [
+        ['Domain of the server', `${DOMAIN}\r`],
+        ['Who may sign up', '\r'],
+        ['Let the server get its certificates', 'perhaps\r'],
+        ['y or n, please', 'no\r'],
+        ['Mail server', '\x03'],
+      ],
+      withoutSystemd,
+    )
+    expect(code).toBe(130)
+    expect(screen).toContain('y or n, please')
+  })
+
+  test('a folder that only a shell would find, and a place of another kind, are refused', async () => {
+    for (const [option, place] of [
+      ['--backups', '~/backups'],
+      ['--backups', 's3:/bucket'],
+      ['--data', '~/data'],
+    ] as const) {
+      const words = ['init', '--yes', '--domain', DOMAIN, '--config', file, '--port', String(port), option, place]
+      const { code, err } = await runProgram(words, environment())
+      expect([place, code, existsSync(join(folder, '~'))]).toEqual([place, 1, false])
+      expect(err).toMatch(/expected a (?:path without ~|folder or s3:)/)
+    }
+    const backup = await runProgram(['backup', 'sftp://backups.example.com/pds', '--dev'], {
+      SERVICE_DATA_DIR: join(folder, 'data'),
+    })
+    expect(backup).toMatchObject({ code: 1, err: expect.stringContaining('expected a folder or s3://bucket/prefix') })
   })
 
   test('a mail server is tried with the password, which is not shown, and mail can be sent then', async () => {

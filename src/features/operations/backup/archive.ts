@@ -9,7 +9,7 @@ import { BucketRefusal } from '../../../platform/network/bucket-faults.ts'
 import type { Content } from '../../../platform/network/bucket-wire.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
-import { parseBucketPlace } from '../../../base/bucket-place.ts'
+import { parseBucketPlace, placeFault } from '../../../base/bucket-place.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { explained, nullWhenMissing } from '../../../platform/files/system-faults.ts'
@@ -57,6 +57,8 @@ export function archiveAt(
   { backup, blobMirror, dataDir }: Pick<Config, 'backup' | 'blobMirror' | 'dataDir'>,
 ): Archive {
   const bucketPlace = parseBucketPlace(place)
+  const fault = placeFault(place)
+  if (fault !== null) throw new OperatorError(`${place}: ${fault}`)
   const isContinuous = place === backup.continuous && place !== backup.destination
   if (bucketPlace === null) return folderArchive(place, isContinuous ? 'backup.continuous' : 'backup.destination')
   const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
