@@ -179,6 +179,7 @@ test('stale swaps are refused and say where the repository is', async () => {
       }),
     ),
   ).toEqual(commitFault)
+  expect(await refusal(repo().applyWrites({ repo: alice.did, writes: [], swapCommit }))).toEqual(commitFault)
   expect(await refusal(repo().putRecord({ ...place, record: post('x'), swapRecord: first.data.cid }))).toEqual(
     recordFault,
   )

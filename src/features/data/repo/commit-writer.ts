@@ -96,8 +96,10 @@ export async function applyCommit(
   const [{ key, maxRecords }, tree] = await together(activeSigner(ctx, tx, did, revalidation), findTree(tx, did))
   const head = present(did, tree)
   const resolved = await resolveWrites(tx, head.id, writes)
-  if (resolved.length === 0) return null
+  // A write that changes nothing succeeds whatever the head is. An empty batch asks for the head alone.
+  if (resolved.length === 0 && writes.length > 0) return null
   if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
+  if (resolved.length === 0) return null
 
   const records = await recordsAfter(ctx, tx, did, head, resolved, maxRecords)
   const rev = nextRev(ctx, head.rev)
