@@ -84,7 +84,9 @@ test('a range of addresses makes a limited number of accounts in a day', async (
   await set('signup.accounts_per_range_and_day', '2')
   const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name, i) => signUp(`range-${name}`, `203.0.113.${i}`)))
   expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 429, 429])
-  expect(answers.find(({ status }) => status === 429)!.body.error).toBe('RateLimitExceeded')
+  const { body, headers } = answers.find(({ status }) => status === 429)!
+  const told = ['ratelimit-policy', 'ratelimit-remaining', 'retry-after'].map((name) => headers.get(name))
+  expect([body.error, ...told]).toEqual(['RateLimitExceeded', '2;w=86400', '0', '86400'])
   expect((await signUp('range-elsewhere', '198.51.100.1')).status).toBe(200)
   expect((await signUp('range-here', '127.0.0.1')).status).toBe(200)
   pds.clock.advance({ secs: 25 * 3600 })

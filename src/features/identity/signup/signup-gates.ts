@@ -1,8 +1,9 @@
 /** Gates for sign-ups, which operators can open and close while the server runs. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { DAY_MILLIS, HOUR_SECS } from '../../../base/durations.ts'
+import { DAY_MILLIS, DAY_SECS, HOUR_SECS } from '../../../base/durations.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
+import { limitRefusal } from '../../../http/limit-headers.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { serverSecret } from '../../../platform/secrets/vault.ts'
@@ -25,7 +26,8 @@ export type { SignupPlace } from './signup-place-store.ts'
  * Returns the place to give back if the sign-up creates no account; null if nothing was counted. Throws
  * `RateLimitExceeded` if too many accounts were made from the range of addresses in the last day.
  */
-export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Promise<SignupPlace | null> {
+export async function passRangeGate(exchange: Exchange, tx: Tx): Promise<SignupPlace | null> {
+  const { ctx, ip, isNear } = exchange
   const most = ctx.config.signup.accountsPerRangeAndDay
   const network = networkOf(ip)
   if (most === 0 || isNear || network === null) return null
@@ -33,9 +35,9 @@ export async function passRangeGate({ ctx, ip, isNear }: Exchange, tx: Tx): Prom
   await deleteSignupPlaces(tx, now - DAY_MILLIS)
   const { count, newest } = await signupsFrom(tx, network)
   if (count >= most)
-    throw new Refusal(
-      429,
-      'RateLimitExceeded',
+    throw limitRefusal(
+      exchange,
+      { limit: most, windowSecs: DAY_SECS },
       'Too many accounts were created from your network today. Try again tomorrow',
     )
   const place = { network, at: Math.max(now, newest + 1) }
