@@ -212,7 +212,7 @@ function bindingOf(mode: string | undefined, addresses: readonly string[]): Vari
   return addresses.some((address) => address.includes(':')) ? { SERVICE_BIND_ADDRESS: '::' } : {}
 }
 
-/** Make folders independent of where the server starts. What names no folder stays, and the configuration refuses it. */
+/** Make folders independent of where the server starts. The configuration refuses what names no folder. */
 function absolute(variables: Variables): Variables {
   const isFolder = (name: string, value: string) =>
     placeFault(value) === null &&

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { testAuthority } from '../../support/certificates.ts'
 import { createAccount, logIn, PASSWORD, xrpc } from '../../support/clients/account.ts'
 import { basic, bearer, request } from '../../support/clients/http.ts'
 import { startMailbox } from '../../support/clients/mailbox.ts'
@@ -503,6 +504,47 @@ describe('mail', () => {
       expect(code).toBe(1)
       expect(out + err).toContain('email.provider is "log", so')
     }
+  })
+
+  test('that cannot be sent is said with its reason and what to do, by the command and by the doctor', async () => {
+    await using open = await startMailbox({ tls: 'none', unknown: [TO] })
+    await using closed = await startMailbox({ tls: 'implicit', login: { user: 'pds', password: 'right' } })
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-mail-'))
+    const authority = join(folder, 'authority.pem')
+    writeFileSync(authority, testAuthority)
+    const settings = (changes: Record<string, string>) => ({
+      SERVICE_EMAIL_PROVIDER: 'smtp',
+      SERVICE_EMAIL_FROM: 'pds@example.org',
+      SERVICE_EMAIL_SMTP_HOST: 'localhost',
+      SERVICE_EMAIL_SMTP_PORT: String(open.port),
+      SERVICE_EMAIL_SMTP_TLS: 'none',
+      ...changes,
+    })
+    const encrypted = { SERVICE_EMAIL_SMTP_PORT: String(closed.port), SERVICE_EMAIL_SMTP_TLS: 'implicit' }
+    const wrongLogin = { SERVICE_EMAIL_SMTP_USERNAME: 'pds', SERVICE_EMAIL_SMTP_PASSWORD: 'wrong' }
+    const wrong: [changes: Record<string, string>, said: RegExp, by: 'both' | 'command'][] = [
+      [{ SERVICE_EMAIL_SMTP_PORT: String(await freePort()) }, /ECONNREFUSED.* check email\.smtp_host and/s, 'both'],
+      [{ SERVICE_EMAIL_SMTP_TLS: 'implicit' }, /set email\.smtp_tls to implicit for port 465/, 'both'],
+      [{ SERVICE_EMAIL_SMTP_TLS: 'starttls' }, /set email\.smtp_tls to implicit for port 465/, 'both'],
+      [encrypted, /set email\.smtp_host to the name in the certificate/, 'both'],
+      [
+        { ...encrypted, ...wrongLogin, NODE_EXTRA_CA_CERTS: authority },
+        /check email\.smtp_username and email\.smtp_password/,
+        'both',
+      ],
+      [{}, /there is nobody of this name.* may send as email\.from/, 'command'],
+    ]
+    for (const [changes, said, by] of wrong) {
+      const { code, err } = await runProgram(['mail', 'test', TO, '--dev'], settings(changes))
+      expect([changes, code]).toEqual([changes, 1])
+      expect(err).toMatch(said)
+      expect(err).not.toContain('    at ')
+      if (by === 'command') continue
+      const { out } = await runProgram(['doctor', '--dev'], { ...settings(changes), SERVICE_PORT: '1' })
+      expect(/^.* mail .*\n.*/m.exec(out)![0]).toMatch(said)
+    }
+    expect(await runProgram(['mail', 'test', 'operator', '--dev'], settings({}))).toMatchObject({ code: 2 })
+    rmSync(folder, { recursive: true })
   })
 
   test('that is refused permanently is not said to be sent later', async () => {

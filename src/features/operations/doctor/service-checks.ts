@@ -2,6 +2,7 @@
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
+import { mailRemedy } from '../../../platform/network/mail-remedies.ts'
 import { askRelay } from '../../data/firehose/firehose.ts'
 import { CERTIFICATES_PATH, type CertificatesView } from '../certificates/certificates.ts'
 import type { IrohStatus } from '../../push/iroh/iroh.ts'
@@ -43,7 +44,7 @@ async function checkMail({ config, mailer }: Patient): Promise<Finding> {
   const refusal = await mailer.check()
   return refusal === null
     ? ok(`${config.email.provider} accepts our login`)
-    : fault(`${config.email.provider}: ${refusal}`, 'check the email.* keys with "holdfast mail test you@example.com"')
+    : fault(`${config.email.provider}: ${refusal}`, mailRemedy(refusal))
 }
 
 async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
