@@ -187,14 +187,13 @@ export class Pair {
       if (before !== null && !Buffer.from(before).equals(bytes))
         world.fail(`${by.name} replaces segment ${Number(number)}, which others may have read`)
       const stored = this.#segments.get(chain) ?? []
-      const later = stored.filter((each) => each.epoch > epoch && each.number < segment.number)
-      // Numbers that a takeover leaves out are not of the chain.
-      if (later.length > 0 && !later.some(({ next = 0 }) => segment.number < next))
-        world.fail(`${by.name} continues the chain of epoch ${later[0]!.epoch} with a segment of epoch ${epoch}`)
+      const later = stored.find((each) => each.epoch > epoch && each.number < segment.number)
+      if (later !== undefined && !isLeftOut(segment, stored))
+        world.fail(`${by.name} continues the chain of epoch ${later.epoch} with a segment of epoch ${epoch}`)
       // Who takes over has what the segments before say, of which others may be there already.
       if (stored.length > 0 && stored.every((each) => each.epoch < epoch)) {
-        const had = stored.filter((each) => each.number < segment.number).map(({ at }) => at - EPOCH_MILLIS)
-        this.#keptThrough = Math.max(this.#keptThrough, ...had)
+        const had = stored.filter((each) => each.number < segment.number && !isLeftOut(each, stored))
+        this.#keptThrough = Math.max(this.#keptThrough, ...had.map(({ at }) => at - EPOCH_MILLIS))
       }
       stored.push({ ...segment, by: by.name })
       this.#segments.set(chain, stored)
@@ -250,6 +249,10 @@ export class Pair {
     return 'no machine follows that could be told to take over'
   }
 }
+
+/** Whether a takeover has left out the number of a segment, which is then not of the chain. */
+const isLeftOut = ({ epoch, number }: Segment, stored: readonly StoredSegment[]): boolean =>
+  stored.some((each) => each.epoch > epoch && each.number < number && number < (each.next ?? 0))
 
 const leaseOf = (bytes: Uint8Array): Lease => JSON.parse(Buffer.from(bytes).toString()) as Lease
 
