@@ -3,7 +3,7 @@
  * can be repeated, and none changes what a package has installed.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { SERVICE_SETTINGS } from '../../platform/configuration/config-files.ts'
@@ -41,7 +41,7 @@ export interface ServicePlan {
 }
 
 /** Paths that units of systemd and the wrapper's shell take as they are. */
-const plainPath = /^[\w./@+-]+$/
+const plainPath = /^\/[\w./@+-]*$/
 
 /**
  * Throws `OperatorError` if the service could not read the executable or the data, if a path has characters that
@@ -53,7 +53,7 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
   const odd = paths.find((path) => !plainPath.test(path))
   if (odd !== undefined)
     throw new OperatorError(
-      `${JSON.stringify(odd)} cannot be part of a systemd unit: choose a path of letters, digits and . _ @ + - /`,
+      `${JSON.stringify(odd)} cannot be part of a systemd unit: choose an absolute path of letters, digits and . _ @ + - /`,
     )
   const unreadable = [...selfCommand(), ...folders].find((path) => hidden.test(`${path}/`))
   if (unreadable !== undefined)
@@ -62,7 +62,7 @@ export async function requirePlaces({ settings, config }: Pick<ServicePlan, 'set
     )
   // The output is empty until there is such a user.
   const { out } = await runToEnd(['id', '-u', USER])
-  const shared = folders.find((folder) => isShared(folder, Number(out)))
+  const shared = folders.find((folder) => isShared(folder, Number(out), config))
   if (shared !== undefined)
     throw new OperatorError(
       `${shared} has files of other users, who could no longer reach them: choose a folder for the server alone, such as ${join(shared, 'holdfast')}`,
@@ -81,13 +81,17 @@ const DATABASE_FILE = 'holdfast.db'
 /** A folder at the top of many file systems. */
 const LOST_FOUND = 'lost+found'
 
-/** Whether other users have files in a folder. A folder that only root or the server can open is not shared. */
-function isShared(folder: string, uid: number): boolean {
+/**
+ * Whether other users have files in a folder. A folder that only root or the server can open is not shared, and neither
+ * is a data folder with its database. A database in another folder says nothing about what else is there.
+ */
+function isShared(folder: string, uid: number, { dataDir }: Config): boolean {
   const found = statSync(folder, { throwIfNoEntry: false })
   if (found === undefined || !found.isDirectory()) return false
-  const isPrivate = (found.mode & 0o077) === 0 && (found.uid === 0 || found.uid === uid)
+  if ((found.mode & 0o077) === 0 && (found.uid === 0 || found.uid === uid)) return false
   const names = readdirSync(folder)
-  return !isPrivate && !names.includes(DATABASE_FILE) && names.some((name) => name !== LOST_FOUND)
+  if (resolve(folder) === resolve(dataDir) && names.includes(DATABASE_FILE)) return false
+  return names.some((name) => name !== LOST_FOUND && !name.startsWith(DATABASE_FILE))
 }
 
 /** Install the service. Returns whether anything changed. Throws `OperatorError` if a step fails. */

@@ -243,7 +243,12 @@ test('folders with files of others, and paths that units read differently, are r
   startAnew()
   mkdirSync(join(srv, 'shared'))
   writeFileSync(join(srv, 'shared/photo'), '')
-  const wrong: [string[], string][] = [
+  cpSync(join(srv, 'shared'), join(srv, 'databases'), { recursive: true })
+  writeFileSync(join(srv, 'databases/holdfast.db'), 'x')
+  const own = ['--data', '/srv/own', '--backups', 'none']
+  const wrong: [string[], string, Record<string, string>?][] = [
+    [own, '/srv/databases has files of other users', { SERVICE_DATABASE_URL: '/srv/databases/holdfast.db' }],
+    [own, '"." cannot be part of a systemd unit: choose an absolute path', { SERVICE_DATABASE_URL: 'holdfast.db' }],
     [['--data', '/srv/shared', '--backups', 'none'], '/srv/shared has files of other users'],
     [['--data', '/srv/own', '--backups', '/srv/shared'], '/srv/shared has files of other users'],
     [['--data', '/srv/two words', '--backups', 'none'], '"/srv/two words" cannot be part of a systemd unit'],
@@ -255,11 +260,11 @@ test('folders with files of others, and paths that units read differently, are r
     [['--data', '/root', '--backups', 'none'], '/root is in a folder that the service cannot read'],
     [['--data', '/srv/own', '--backups', '/home/backups'], '/home/backups is in a folder that the service cannot read'],
   ]
-  for (const [places, said] of wrong)
+  for (const [places, said, variables] of wrong)
     expect(
       await runProgram(
         ['init', '--yes', '--skip-dns', '--service', '--tls', 'off', '--domain', DOMAIN, ...places],
-        environment(),
+        { ...environment(), ...variables },
         [...machine, '/usr/local/bin/holdfast'],
       ),
     ).toMatchObject({ code: 1, err: expect.stringContaining(said) })
