@@ -43,7 +43,8 @@ test('a value has what systemd reads in it, and no part of it is run', async () 
     ["'single $x \\n'", 'single $x \\n'],
     ['"double \\"x\\" \\$x \\n"', 'double "x" $x \\n'],
     [`'it'"'"'s'`, "it's"],
-    [`'two`, `'two`],
+    [`don't`, `don't`],
+    [`'a' 'b' c'd`, `abc'd`],
     ["'two\nlines'", 'two\nlines'],
     ['a\\ b\\\\c', 'a b\\c'],
     ['con\\\ntinued', 'continued'],
@@ -68,6 +69,18 @@ test('a line that systemd ignores is told by its number: it may be a secret', as
     expect([line, await pds(`# x\nSERVICE_A='a\nb'\n\n${line}\nSERVICE_B=b\n`)]).toEqual([
       line,
       { code: 1, err: `pds: ${settings}:5: systemd ignores this line: write NAME=value\n`, variables: {} },
+    ])
+})
+
+test('a quote without an end is told: for systemd, the rest of the file is part of the value', async () => {
+  for (const value of [`'two`, `"two\\"`, `'a' "b`])
+    expect([value, await pds(`# x\nSERVICE_A=${value}\nSERVICE_B=b\n`)]).toEqual([
+      value,
+      {
+        code: 1,
+        err: `pds: ${settings}:2: the quote has no end: to systemd, all that follows is part of the value\n`,
+        variables: {},
+      },
     ])
 })
 
