@@ -1,5 +1,6 @@
 /** Commands that need a configuration. They use the one of `serve`, or the one of `dev` if `--dev` is given. */
 import { existsSync } from 'node:fs'
+import { ENV_PREFIX } from '../platform/configuration/config-fields.ts'
 import { SERVICE_SETTINGS } from '../platform/configuration/config-files.ts'
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig, type ValueOrigins } from '../platform/configuration/config-loading.ts'
@@ -42,7 +43,8 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
   const mode = options['dev'] === true ? 'dev' : 'serve'
   const config = loadOrExplain(terminal, mode, warn)?.config ?? null
   if (config === null && mode === 'serve') {
-    if (existsSync(SERVICE_SETTINGS))
+    // `pds` gives the variables of the service: then, one of them is faulty.
+    if (existsSync(SERVICE_SETTINGS) && !Object.keys(terminal.env).some((name) => name.startsWith(ENV_PREFIX)))
       terminal.err(
         `The service of this machine has its configuration in ${SERVICE_SETTINGS}: as root, run "pds" instead of "holdfast".`,
       )

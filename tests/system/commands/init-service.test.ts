@@ -147,6 +147,8 @@ test('a user, folders, the unit and the wrapper are made; the server runs, and t
   expect(unconfigured.code).toBe(1)
   expect(unconfigured.err).toContain('as root, run "pds" instead of "holdfast".\n')
   expect(unconfigured.err).not.toContain('--dev')
+  const faulty = await runProgram(['account', 'list'], { SERVICE_PORT: 'x' }, [...machine, '/usr/local/bin/holdfast'])
+  expect(faulty.err).not.toContain('instead of')
 
   const before = settings()
   const again = await init()
