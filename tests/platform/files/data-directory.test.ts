@@ -329,6 +329,18 @@ describe('nobody else may read', () => {
     expect(await privacy()).toContain(`→ chmod o= ${settings}`)
   })
 
+  test('a folder that the user may not enter has no configuration', async () => {
+    const [closed, dataDir] = [place(), place()]
+    for (const folder of [closed, dataDir]) mkdirSync(folder, { mode: 0o700 })
+    const settings = join(place(), 'pds.toml')
+    mkdirSync(dirname(settings), { mode: 0o755 })
+    writeFileSync(settings, `data_dir = "${dataDir}"\nport = 1\n`)
+    if (process.getuid?.() === 0) chownSync(dataDir, 65534, 65534)
+    const there = ['sh', '-c', `cd '${closed}' && exec "$@"`, 'sh', ...asOrdinaryUser]
+    const { out } = await runProgram(['doctor', '--dev'], { SERVICE_CONFIG: settings }, there)
+    expect(out).toMatch(/^ok {4}privacy .*no other user/m)
+  })
+
   test('a folder that a link leads to, as under systemd', async () => {
     const dataDir = place()
     const target = `${dataDir}-private`

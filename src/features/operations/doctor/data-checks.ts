@@ -144,10 +144,9 @@ async function checkPrivacy({ config, settings = [] }: Patient): Promise<Finding
   return warning(`other users of this machine can access ${exposed.map(({ path }) => path).join(', ')}`, remedy)
 }
 
-function isOpenToAll(path: string): boolean {
-  const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 }
-  return process.getuid !== undefined && (mode & 0o007) !== 0
-}
+/** A file in a folder that this user may not enter counts as absent. */
+const isOpenToAll = (path: string): boolean =>
+  process.getuid !== undefined && existsSync(path) && (statSync(path).mode & 0o007) !== 0
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {
   if (isPostgresUrl(config.databaseUrl)) {
