@@ -28,6 +28,7 @@ test('the authorization server describes what it does, and no more', async () =>
     authorization_response_iss_parameter_supported: true,
     request_parameter_supported: false,
     code_challenge_methods_supported: ['S256'],
+    prompt_values_supported: ['login', 'consent', 'create'],
     grant_types_supported: ['authorization_code', 'refresh_token'],
     protected_resources: [pds.url],
   })

@@ -61,7 +61,8 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   require_request_uri_registration: true,
   authorization_response_iss_parameter_supported: true,
   client_id_metadata_document_supported: true,
-  prompt_values_supported: ['login', 'consent'],
+  // Some libraries send no value that is not listed here.
+  prompt_values_supported: ['login', 'consent', 'create'],
   ui_locales_supported: languages,
   display_values_supported: ['page', 'popup', 'touch'],
   protected_resources: [config.publicUrl, ...config.formerUrls],
