@@ -10,6 +10,7 @@ import { ownUrl } from '../platform/configuration/own-url.ts'
 /** Timeout of a request: long enough to delete a large account or to check all blobs. */
 const TIMEOUT_MILLIS = 600_000
 
+const SERVER_ERROR = 500
 /** The status for methods that a server does not offer. */
 const NOT_OFFERED = 501
 
@@ -59,7 +60,7 @@ export class Server {
   /** Yields the bytes of a download, which may take as long as bytes keep arriving. */
   async *download(path: string): AsyncGenerator<Uint8Array> {
     const response = await this.#authorized(path, { method: 'GET' }, null)
-    if (!response.ok) throw new OperatorError(faultOf(response.status, await response.text()))
+    if (!response.ok) throw new OperatorError(faultOf(response, await response.text()))
     yield* unstalled(response.body!, TIMEOUT_MILLIS)
   }
 
@@ -102,7 +103,7 @@ export class Server {
 
   async #answer<T>(response: Response): Promise<T> {
     const text = await response.text()
-    if (!response.ok) throw new OperatorError(faultOf(response.status, text))
+    if (!response.ok) throw new OperatorError(faultOf(response, text))
     if (text === '') return null as T
     const value = parsedJson(text) ?? null
     if (value === null) throw new OperatorError(`${this.url} is not a Holdfast server`)
@@ -127,11 +128,14 @@ export const serverOf = (config: Config, token: string | null, reason: string | 
 
 /**
  * Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`.
+ * Of an error of its own, the server says no more than that to any caller.
  */
-function faultOf(status: number, text: string): string {
+function faultOf({ status, headers }: Response, text: string): string {
   if (status === NOT_OFFERED)
     return 'the server does not offer this: what it is about is not turned on in its configuration, or its version is older'
   const body = parsedJson(text) as { error?: { message?: unknown }; message?: unknown } | null | undefined
   const message = body?.message ?? body?.error?.message
-  return typeof message === 'string' && message !== '' ? message : `the server returned status ${status}`
+  const said = typeof message === 'string' && message !== '' ? message : `the server returned status ${status}`
+  const id = headers.get('x-request-id')
+  return status === SERVER_ERROR && id !== null ? `${said}: the log says why, in the lines with requestId ${id}` : said
 }

@@ -484,6 +484,18 @@ describe('the server that is meant', () => {
   })
 })
 
+test('an error of the server is told with the id of its lines in the log', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-sweep-'))
+  await using own = await startPds({ backup: { destination: folder, intervalSecs: 86_400 } })
+  const on = (...words: string[]) => runProgram([...words, '--url', own.url], env)
+  // The backup is a process of its own, which needs the whole configuration: here it has none.
+  const { code, err } = await on('sweep', 'backup')
+  expect(code).toBe(1)
+  const [, id = ''] = /^holdfast sweep: Internal Server Error: the log says why.* requestId (\S+)\n$/.exec(err) ?? []
+  expect((await on('requests', id)).out).toContain('POST /v1/admin/sweeps/:name/run')
+  rmSync(folder, { recursive: true })
+})
+
 describe('mail', () => {
   const TO = 'operator@example.com'
   const toldBy = async (own: { url: string }, ann: { did: string }) => {
