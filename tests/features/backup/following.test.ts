@@ -834,6 +834,24 @@ test('a machine that follows ends in order when its terminal is closed', async (
   expect(await follower.exited).toBe(0)
 })
 
+test('the doctor of a machine that follows takes it for none that has to be started, or stopped', async () => {
+  const place = newFolder()
+  await using pds = await startPdsOnFile({ backup: { continuous: place, continuousPromise: 'sync' } })
+  await isKept(pds)
+  const dataDir = newFolder()
+  const env = { SERVICE_BACKUP_CONTINUOUS: place, SERVICE_DATA_DIR: dataDir, SERVICE_PORT: String(await freePort()) }
+  const said = async (check: string) => {
+    const { out } = await runProgram(['doctor', '--dev'], env)
+    return new RegExp(`^\\S+ +${check} .*$`, 'm').exec(out)![0]
+  }
+  expect(await said('second-machine')).toMatch(/^FAULT .*continues this server/)
+  await using follower = beginProgram(['follow', '--dev'], env, scratch)
+  follower.listening.catch(() => {})
+  await until(async () => (await said('second-machine')).includes('this one follows it'))
+  expect(await said('second-machine')).toMatch(/^ok .*this one follows it, \d+ s behind$/)
+  for (const check of ['database', 'server']) expect(await said(check)).toMatch(/^- .*this machine follows another one/)
+})
+
 test('a port that is taken is told in words', async () => {
   const place = newFolder()
   await using pds = await startPdsOnFile({ backup: { continuous: place, continuousPromise: 'sync' } })

@@ -37,7 +37,17 @@ import {
   sealOf,
   snapshotName,
 } from '../backup/backup.ts'
-import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+import {
+  fault,
+  followerHere,
+  ok,
+  skipped,
+  warning,
+  wordsOf,
+  type Check,
+  type Finding,
+  type Patient,
+} from './finding.ts'
 
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
 const GIB = 1024 ** 3
@@ -148,7 +158,8 @@ async function checkPrivacy({ config, settings = [] }: Patient): Promise<Finding
 const isOpenToAll = (path: string): boolean =>
   process.getuid !== undefined && existsSync(path) && (statSync(path).mode & 0o007) !== 0
 
-async function checkDatabase({ config }: Patient): Promise<Finding> {
+async function checkDatabase(patient: Patient): Promise<Finding> {
+  const { config } = patient
   if (isPostgresUrl(config.databaseUrl)) {
     return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch(
       (error: unknown) => {
@@ -159,6 +170,8 @@ async function checkDatabase({ config }: Patient): Promise<Finding> {
   }
   const path = sqlitePath(config.databaseUrl)
   if (!isDatabaseThere(path)) {
+    const follower = await followerHere(patient)
+    if (follower !== null) return skipped(follower.reason)
     const traces = tracesOf(config)
     if (traces.length > 0)
       return fault(

@@ -1,5 +1,6 @@
 /** The input of a check, and its finding: the state, and the remedy if something is wrong. */
 import type { Config } from '../../../platform/configuration/config.ts'
+import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import { askJson } from '../../../platform/network/json-answer.ts'
 import type { Mailer } from '../../../platform/network/mailer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
@@ -41,4 +42,20 @@ export const TIMEOUT_MILLIS = 8000
 export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
   const answer = await askJson(upstream, url)
   return answer.ok ? answer : answer.detail
+}
+
+/** What a machine that follows another one says of itself. */
+export interface Follower {
+  role: 'follower'
+  /** That it follows another machine, and which. */
+  reason: string
+  behindMillis: number | null
+  fault: string | null
+}
+
+/** Returns what "holdfast follow" on this machine says, or null if it does not run. */
+export async function followerHere(patient: Patient): Promise<Follower | null> {
+  const answer = await ask(patient, `${ownUrl(patient.config)}/readyz`)
+  const said = typeof answer === 'string' ? null : (answer.json as Partial<Follower> | null | undefined)
+  return said?.role === 'follower' ? (said as Follower) : null
 }

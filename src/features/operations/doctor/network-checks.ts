@@ -11,6 +11,7 @@ import { isNearEnd } from '../certificates/certificates.ts'
 import {
   ask,
   fault,
+  followerHere,
   ok,
   skipped,
   TIMEOUT_MILLIS,
@@ -135,6 +136,8 @@ async function checkServer(patient: Patient): Promise<Finding> {
       'start it ("holdfast serve", or "systemctl start holdfast"), and read its log if it stops',
     )
   if (didOf(answer.json) === config.serverDid) return ok(`the server listens at ${url}`)
+  const follower = await followerHere(patient)
+  if (follower !== null) return skipped(follower.reason)
   return fault(
     `the program at ${url} is not ${config.serverDid}`,
     'stop that program, or set port (SERVICE_PORT) to another port; restart the server if its configuration has changed',
