@@ -16,8 +16,12 @@ program('setpriv', '#!/bin/sh\nexec env -0\n')
 const wrapper = readFileSync(join(import.meta.dir, '../../../release/files/pds'), 'utf8')
 program('pds', wrapper.replaceAll('/etc/holdfast.env', settings))
 
-async function pds(text: string) {
+/** The kinds of awk that this machine has; systems differ in which one is `awk`. */
+const awks = ['awk', 'mawk', 'gawk', 'original-awk', 'busybox'].flatMap((name) => Bun.which(name) ?? [])
+
+async function pds(text: string, awk = awks[0]!) {
   writeFileSync(settings, text)
+  program('awk', `#!/bin/sh\nexec ${awk} ${awk.endsWith('busybox') ? 'awk' : ''} "$@"\n`)
   const child = Bun.spawn([join(folder, 'pds'), 'health'], {
     env: { PATH: `${folder}:${process.env['PATH']}` },
     stderr: 'pipe',
@@ -51,11 +55,17 @@ test('a value has what systemd reads in it, and no part of it is run', async () 
     ['windows\r', 'windows'],
     ['ünïcode €', 'ünïcode €'],
   ]
-  for (const [written, read] of values)
-    expect([written, await pds(`# 'x\n; SERVICE_X=1\n\nSERVICE_A=${written}\n  SERVICE_B = b\n`)]).toEqual([
-      written,
-      { code: 0, err: '', variables: { SERVICE_A: read, SERVICE_B: 'b' } },
-    ])
+  for (const awk of awks)
+    for (const [written, read] of values)
+      expect([awk, written, await pds(`# 'x\n; SERVICE_X=1\n\nSERVICE_A=${written}\n  SERVICE_B = b\n`, awk)]).toEqual([
+        awk,
+        written,
+        { code: 0, err: '', variables: { SERVICE_A: read, SERVICE_B: 'b' } },
+      ])
+})
+
+test('no replacement has a backslash, which awks read differently', () => {
+  expect(wrapper.match(/\bg?sub\(\/.*?\/, "[^"]*\\[^n]/g)).toBeNull()
 })
 
 test('a line that systemd ignores is told by its number: it may be a secret', async () => {
