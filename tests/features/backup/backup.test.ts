@@ -676,7 +676,8 @@ test('a restore that is killed at any moment is repeated by the same command', a
   expect(await holdfast(pds.dataDir, ['backup', place])).toMatchObject({ code: 0 })
   const env = { ...process.env, SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1' }
   let kills = 0
-  for (let millis = 20; ; millis += 10) {
+  // The steps grow: on a slow machine, there would otherwise be more tries, each of which takes longer.
+  for (let millis = 20; ; millis += Math.max(10, Math.round(millis * 0.03))) {
     const program = Bun.spawn([...PROGRAM, 'restore', place, '--dev'], {
       env,
       stdout: 'ignore',
