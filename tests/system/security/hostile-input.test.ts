@@ -198,7 +198,7 @@ describe('what a stranger sends', () => {
       'text/javascript',
       'text/html"',
       'text/html, application/pdf',
-      'a\tb',
+      'a/\tb',
     ]) {
       const uploaded = await alice.call('com.atproto.repo.uploadBlob', {
         method: 'POST',
