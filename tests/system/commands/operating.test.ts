@@ -11,6 +11,7 @@ import { ADMIN_TOKEN, freePort, startPds } from '../../support/servers/pds.ts'
 import { runProgram, startProgram, typeAtProgram } from '../../support/servers/program.ts'
 import { startUpstream } from '../../support/servers/upstream.ts'
 import { walletSession } from '../../support/clients/wallet.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds } = useWorld({ config: { rateLimit: { enabled: false }, inviteCodeRequired: true } })
@@ -487,6 +488,7 @@ describe('the server that is meant', () => {
 test('an error of the server is told with the id of its lines in the log', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-sweep-'))
   await using own = await startPds({ backup: { destination: folder, intervalSecs: 86_400 } })
+  using _ = atOneNode(own, 'each node keeps the failed requests that it got')
   const on = (...words: string[]) => runProgram([...words, '--url', own.url], env)
   // The backup is a process of its own, which needs the whole configuration: here it has none.
   const { code, err } = await on('sweep', 'backup')
