@@ -310,7 +310,7 @@ export class Bucket {
       signal?.throwIfAborted()
       try {
         return await this.#admission.attempt(
-          () => inTime(timeoutMillis, signal, (abortSignal) => request(store, abortSignal)),
+          () => answerOf(timeoutMillis, signal, (abortSignal) => request(store, abortSignal)),
           signal,
         )
       } catch (error) {
@@ -330,7 +330,7 @@ export const uploadTimeoutMillis = ({ size }: Pick<Blob, 'size'>): number =>
   (Math.min(size, FIRST_BYTES) / MIN_FIRST_BYTES_PER_SEC + Math.max(0, size - FIRST_BYTES) / MIN_BYTES_PER_SEC) * 1000
 
 /** Throws `BucketRefusal` if the store refuses. */
-async function inTime<T>(
+async function answerOf<T>(
   millis: number,
   signal: AbortSignal | undefined,
   request: (signal: AbortSignal) => Promise<T>,
