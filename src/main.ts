@@ -2,7 +2,11 @@
 import { runCommand } from './cli.ts'
 import { exitCodes } from './commands/command.ts'
 import { processTerminal } from './commands/process-terminal.ts'
+import { keepFreedMemory } from './platform/running/freed-memory.ts'
 import { isCompiled } from './platform/running/self.ts'
+
+/** The commands that run until they are stopped. */
+const servers = ['serve', 'dev', 'follow']
 
 // Every file that the program writes is private: databases, keys, backups. SQLite itself sets no file mode.
 process.umask(0o077)
@@ -15,5 +19,12 @@ if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
   process.exit(exitCodes.misused)
 }
 
-const status = await runCommand(processTerminal(), process.argv.slice(2))
+const words = process.argv.slice(2)
+const terminal = processTerminal()
+if (servers.includes(words[0] ?? ''))
+  keepFreedMemory(words, (error) =>
+    terminal.err(`warning: the server is slower because it could not set an option of its allocator: ${error}`),
+  )
+
+const status = await runCommand(terminal, words)
 if (status !== exitCodes.ok) process.exitCode = status

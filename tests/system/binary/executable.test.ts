@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadCommands } from '../../../src/commands/commands.ts'
@@ -293,6 +293,16 @@ test('the executable refuses options for the runtime inside of it', async () => 
   const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' })
   expect({ code, out }).toEqual({ code: 2, out: '' })
   expect(err).toContain('BUN_OPTIONS')
+})
+
+test('a server keeps the memory that it frees for a second, or as long as its environment says', async () => {
+  const changes = { SERVICE_DATA_DIR: place('freed'), SERVICE_PORT: String(await freePort()) }
+  await using other = await startProgram(['dev'], { ...env, ...changes, MIMALLOC_PURGE_DELAY: '50' }, folder)
+  const kept = ({ pid }: RunningServer) =>
+    readFileSync(`/proc/${pid}/environ`, 'utf8')
+      .split('\0')
+      .filter((variable) => variable.startsWith('MIMALLOC_'))
+  expect([server, other].map(kept)).toEqual([['MIMALLOC_PURGE_DELAY=1000'], ['MIMALLOC_PURGE_DELAY=50']])
 })
 
 test('the executable brings native libraries along, and loads them from nowhere that others can write to or foresee', async () => {
