@@ -82,6 +82,8 @@ test('a server that is reached, with its names in order, is well', async () => {
     'operator',
     'proxy',
     'client-address',
+    'host',
+    'header-size',
     'body-size',
     'websocket',
     'oauth',
@@ -101,9 +103,9 @@ test('a server that is reached, with its names in order, is well', async () => {
 
 test('a proxy that does its work is well', async () => {
   await using pds = await startPds()
-  for (const forwardedFor of ['append', 'replace'] as const) {
-    await using proxied = await behind(pds, { forwardedFor })
-    for (const name of ['proxy', 'client-address', 'body-size', 'websocket', 'oauth'])
+  for (const habits of [{ forwardedFor: 'append' }, { forwardedFor: 'replace' }, { host: 'report' }] as const) {
+    await using proxied = await behind(pds, habits)
+    for (const name of ['proxy', 'client-address', 'host', 'header-size', 'body-size', 'websocket', 'oauth'])
       expect([name, await find(name, proxied.patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   }
 })
@@ -113,6 +115,8 @@ test('what a proxy does wrong is told apart', async () => {
   const wrong: [Partial<ProxyHabits>, string, string][] = [
     [{ forwardedFor: 'drop' }, 'client-address', "does not send the client's address"],
     [{ forwardedFor: 'keep' }, 'client-address', 'clients can choose the address'],
+    [{ host: 'replace' }, 'host', 'as one to 127.0.0.1: handles cannot be verified'],
+    [{ maxHeaderBytes: 4096 }, 'header-size', 'returns 502 for a response with 8 KiB of headers'],
     [{ maxBodyBytes: 1024 ** 2 }, 'body-size', 'returns 413 for a body of 16 MiB'],
     [{ upgrades: false }, 'websocket', 'cannot be opened'],
     [{ ownPaths: '/.well-known/' }, 'oauth', '/.well-known/oauth-protected-resource returns 404'],
@@ -159,7 +163,7 @@ test('what the server believes about addresses is for operators, and its body is
   expect(JSON.stringify(refused.body)).not.toContain('192.0.2.1')
   expect(await probe(bearer(ADMIN_TOKEN))).toMatchObject({
     status: 200,
-    body: { address: '192.0.2.1', forwardedFor: '192.0.2.1', bytes: 2 },
+    body: { address: '192.0.2.1', forwardedFor: '192.0.2.1', host: 'localhost', bytes: 2 },
   })
   const huge = new Uint8Array(64 * 1024 ** 2 + 1)
   expect(
@@ -186,6 +190,8 @@ test('a server that does not run is told, instead of blaming the proxy', async (
     server: 'fault',
     proxy: 'skipped',
     'client-address': 'skipped',
+    host: 'skipped',
+    'header-size': 'skipped',
     'body-size': 'skipped',
     websocket: 'skipped',
     oauth: 'skipped',

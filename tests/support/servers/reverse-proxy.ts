@@ -5,6 +5,10 @@ import { connect, type AddressInfo } from 'node:net'
 export interface ProxyHabits {
   /** What becomes of X-Forwarded-For. `keep`: it is passed on as it came. */
   forwardedFor: 'append' | 'replace' | 'drop' | 'keep'
+  /** What becomes of Host. `replace`: it names the server behind. `report`: X-Forwarded-Host keeps the name besides. */
+  host: 'keep' | 'replace' | 'report'
+  /** Responses with more headers are answered with 502. */
+  maxHeaderBytes: number
   /** Larger bodies are refused with 413 before they are read. */
   maxBodyBytes: number
   upgrades: boolean
@@ -16,7 +20,14 @@ export interface ReverseProxy extends AsyncDisposable {
   url: string
 }
 
-const usual: ProxyHabits = { forwardedFor: 'append', maxBodyBytes: Infinity, upgrades: true, ownPaths: null }
+const usual: ProxyHabits = {
+  forwardedFor: 'append',
+  host: 'keep',
+  maxHeaderBytes: Infinity,
+  maxBodyBytes: Infinity,
+  upgrades: true,
+  ownPaths: null,
+}
 
 /** `target` may be asked anew for each request. */
 export async function startReverseProxy(
@@ -33,8 +44,15 @@ export async function startReverseProxy(
     if (Number(incoming.headers['content-length'] ?? 0) > habits.maxBodyBytes) return own(413)
     const { hostname, port } = next()
     const outgoing = request(
-      { host: hostname, port, path, method: incoming.method, headers: passedOn(incoming, habits) },
+      {
+        host: hostname,
+        port,
+        path,
+        method: incoming.method,
+        headers: passedOn(incoming, habits, `${hostname}:${port}`),
+      },
       (upstream) => {
+        if (upstream.rawHeaders.join('').length > habits.maxHeaderBytes) return own(502)
         answer.writeHead(upstream.statusCode ?? 502, upstream.headers)
         upstream.pipe(answer)
       },
@@ -46,7 +64,9 @@ export async function startReverseProxy(
     if (!habits.upgrades) return socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
     const { hostname, port } = next()
     const upstream = connect(Number(port), hostname, () => {
-      const headers = Object.entries(passedOn(incoming, habits)).map(([name, value]) => `${name}: ${String(value)}`)
+      const headers = Object.entries(passedOn(incoming, habits, `${hostname}:${port}`)).map(
+        ([name, value]) => `${name}: ${String(value)}`,
+      )
       upstream.write([`${incoming.method} ${incoming.url} HTTP/1.1`, ...headers, '', ''].join('\r\n'))
       upstream.write(head)
       upstream.pipe(socket)
@@ -65,7 +85,11 @@ export async function startReverseProxy(
   }
 }
 
-function passedOn({ headers, socket }: IncomingMessage, { forwardedFor }: ProxyHabits): IncomingMessage['headers'] {
+function passedOn(
+  { headers, socket }: IncomingMessage,
+  { forwardedFor, host }: ProxyHabits,
+  target: string,
+): IncomingMessage['headers'] {
   const { 'x-forwarded-for': came, ...others } = headers
   const peer = socket.remoteAddress ?? ''
   const values = {
@@ -74,6 +98,11 @@ function passedOn({ headers, socket }: IncomingMessage, { forwardedFor }: ProxyH
     drop: undefined,
     keep: came,
   } as const
+  const hosts = {
+    keep: {},
+    replace: { host: target },
+    report: { host: target, 'x-forwarded-host': headers.host },
+  } as const
   const value = values[forwardedFor]
-  return value === undefined ? others : { ...others, 'x-forwarded-for': value }
+  return { ...others, ...hosts[host], ...(value !== undefined && { 'x-forwarded-for': value }) }
 }

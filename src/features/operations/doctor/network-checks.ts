@@ -21,7 +21,7 @@ import {
   type Finding,
   type Patient,
 } from './finding.ts'
-import { PROBE_PATH, type Probed } from './probe-route.ts'
+import { PADDING_HEADER, PROBE_PATH, type Probed } from './probe-route.ts'
 
 /** First label of the test name: it stands for any handle under a served domain. */
 const SOME_LABEL = 'holdfast-doctor-check'
@@ -39,6 +39,8 @@ export const networkChecks: readonly Check[] = [
   { name: 'operator', run: checkOperator },
   { name: 'proxy', needs: 'server', run: checkProxy },
   { name: 'client-address', needs: 'proxy', run: checkClientAddress },
+  { name: 'host', needs: 'proxy', run: checkHost },
+  { name: 'header-size', needs: 'host', run: checkHeaderSize },
   { name: 'body-size', needs: 'proxy', run: checkBodySize },
   { name: 'websocket', needs: 'proxy', run: checkWebSocket },
   { name: 'oauth', needs: 'proxy', run: checkOAuth },
@@ -180,6 +182,7 @@ function isDirect({ publicUrl, port, tls }: Config): boolean {
 async function probe(
   { config, upstream }: Patient,
   body: Uint8Array<ArrayBuffer>,
+  more: Record<string, string> = {},
 ): Promise<Probed | { status: number } | Finding> {
   if (isDirect(config)) return ok('there is no reverse proxy in front of the server')
   if (config.adminToken === null) return skipped('needs the admin token')
@@ -187,6 +190,7 @@ async function probe(
     authorization: `Bearer ${config.adminToken.reveal()}`,
     'content-type': 'application/json',
     'x-forwarded-for': CLAIMED_ADDRESS,
+    ...more,
   }
   const response = await upstream.fetch(config.publicUrl + PROBE_PATH, {
     method: 'POST',
@@ -230,6 +234,31 @@ async function checkClientAddress(patient: Patient): Promise<Finding> {
       `add ${address} to trusted_proxies`,
     )
   return ok("the proxy sends the client's address")
+}
+
+/** The host of a request tells a handle from the service: only there is the proof of the handle. */
+async function checkHost(patient: Patient): Promise<Finding> {
+  const seen = await probe(patient, new Uint8Array(0))
+  if ('state' in seen) return seen
+  if ('status' in seen) return skipped('the request does not reach the server: see client-address')
+  const { hostname } = new URL(patient.config.publicUrl)
+  if (seen.host === hostname) return ok('the proxy forwards the Host header')
+  return fault(
+    `a request to ${hostname} reaches the server as one to ${seen.host}: handles cannot be verified`,
+    'let the reverse proxy forward the Host header unchanged (nginx: proxy_set_header Host $host;)',
+  )
+}
+
+/** nginx has room for 4 KiB, and returns 502 instead of a larger header. */
+async function checkHeaderSize(patient: Patient): Promise<Finding> {
+  const seen = await probe(patient, new Uint8Array(0), { [PADDING_HEADER]: '1' })
+  if ('state' in seen) return seen
+  return 'bytes' in seen
+    ? ok('a response with 8 KiB of headers passes the proxy')
+    : fault(
+        `the proxy returns ${seen.status} for a response with 8 KiB of headers: signing in to some apps fails`,
+        'raise its limit for the headers of a response (nginx: proxy_buffer_size 16k; proxy_buffers 8 16k;)',
+      )
 }
 
 /** A proxy that rejects large bodies rejects blob uploads and repository imports. */
