@@ -3,7 +3,15 @@
  * words.
  */
 import { parseArgs } from 'node:util'
-import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
+import {
+  type Command,
+  exitCodes,
+  type ExitCode,
+  Interrupted,
+  type Invocation,
+  Misuse,
+  type Terminal,
+} from './commands/command.ts'
 import { commandNames, loadCommand, loadCommands, type NamedCommand } from './commands/commands.ts'
 import { describeFailure } from './commands/failure-words.ts'
 import { nearest } from './base/nearest.ts'
@@ -29,7 +37,7 @@ async function runOne(terminal: Terminal, command: NamedCommand, args: string[])
   const advice = `Run "${SOFTWARE_NAME} ${command.name} --help" for its usage.`
   if (!parsed.ok) return misuse(terminal, parsed.fault, advice)
   try {
-    return await command.run({ terminal, positionals: parsed.positionals, options: parsed.options })
+    return await command.run({ terminal, ...parsed.given })
   } catch (error) {
     if (error instanceof Interrupted) return exitCodes.interrupted
     if (error instanceof Misuse) return misuse(terminal, error.message, advice)
@@ -57,9 +65,7 @@ function unknownCommand(words: readonly string[]): string {
   return `there is no command "${first}"${meant === null ? '' : `; did you mean "${meant}"?`}`
 }
 
-type ParsedArguments =
-  | { ok: true; positionals: string[]; options: Record<string, string | boolean | undefined> }
-  | { ok: false; fault: string }
+type ParsedArguments = { ok: true; given: Omit<Invocation, 'terminal'> } | { ok: false; fault: string }
 
 function parse({ options = {}, parameters = [] }: Command, args: string[]): ParsedArguments {
   const types = Object.entries(options).map(
@@ -75,7 +81,17 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
     if (extra !== undefined) return { ok: false, fault: `unexpected argument "${extra}"` }
     const missing = parameters[positionals.length]
     if (missing?.startsWith('<')) return { ok: false, fault: `${missing} is missing` }
-    return { ok: true, positionals, options: values as Record<string, string | boolean | undefined> }
+    const given = Object.entries(values)
+    return {
+      ok: true,
+      given: {
+        positionals,
+        options: Object.fromEntries(
+          given.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+        ),
+        flags: new Set(given.flatMap(([name, value]) => (value === true ? [name] : []))),
+      },
+    }
   } catch (error) {
     // Keep the first sentence of the message. The others explain a syntax that no command here needs.
     return { ok: false, fault: describeFailure(error).split('. ', 1)[0] ?? '' }

@@ -4,6 +4,7 @@ import { isConfidential } from '../base/server-request.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
 import { adminTokenFor, configurationOf, devOption } from './configuration.ts'
 import { Server, serverOf } from './operator-server.ts'
+import { jsonOption, tellResult } from './report.ts'
 
 const TOKEN = 'SERVICE_ADMIN_TOKEN'
 
@@ -31,7 +32,7 @@ an argument, because other users of the machine can see arguments.`,
     options: {
       ...options,
       reason: { value: 'TEXT', doc: 'Why, for the audit log.' },
-      json: { doc: 'Print JSON, for scripts.' },
+      ...jsonOption,
       url: { value: 'URL', doc: 'Call this server.' },
       'token-file': {
         value: 'FILE',
@@ -40,11 +41,10 @@ an argument, because other users of the machine can see arguments.`,
       ...devOption,
     },
     async run(invocation): Promise<ExitCode> {
-      const { terminal, options: given } = invocation
       const server = await serverFor(invocation, isOpen)
       if (server === null) return exitCodes.failed
       const { value, text, failed = false } = await run({ ...invocation, server })
-      terminal.out(given['json'] === true ? JSON.stringify(value, null, 2) : text)
+      tellResult(invocation, value, text)
       return failed ? exitCodes.failed : exitCodes.ok
     },
   }
@@ -54,8 +54,8 @@ async function serverFor(invocation: Invocation, isOpen: boolean): Promise<Serve
   const { terminal, options } = invocation
   const given = isOpen ? null : await tokenFrom(options['token-file'], terminal)
   const { url } = options
-  const reason = typeof options['reason'] === 'string' ? options['reason'] : null
-  if (typeof url === 'string') {
+  const reason = options['reason'] ?? null
+  if (url !== undefined) {
     const token = given ?? terminal.env[TOKEN]?.trim()
     if (!token && !isOpen)
       throw new OperatorError(`the admin token of ${url} is required, in ${TOKEN} or with --token-file`)
@@ -66,8 +66,8 @@ async function serverFor(invocation: Invocation, isOpen: boolean): Promise<Serve
   return config && serverOf(config, given ?? adminTokenFor(invocation, config)?.reveal() ?? null, reason)
 }
 
-async function tokenFrom(file: string | boolean | undefined, terminal: Terminal): Promise<string | null> {
-  if (typeof file !== 'string') return null
+async function tokenFrom(file: string | undefined, terminal: Terminal): Promise<string | null> {
+  if (file === undefined) return null
   const text = file === '-' ? await terminal.nextLine() : terminal.readFile(file)
   if (text === null || text.trim() === '')
     throw new OperatorError(file === '-' ? 'there is no admin token on standard input' : `${file} holds no admin token`)

@@ -45,8 +45,10 @@ export interface Invocation {
   terminal: Terminal
   /** The arguments after the command's name: all required ones, and no more than `parameters` lists. */
   positionals: readonly string[]
-  /** By option name: the value, or `true` for a flag. */
-  options: Readonly<Record<string, string | boolean | undefined>>
+  /** The values of the options that were given, by name. */
+  options: Readonly<Record<string, string | undefined>>
+  /** The names of the flags that were given. */
+  flags: ReadonlySet<string>
 }
 
 /** A command, without the words that call it. */
@@ -67,17 +69,14 @@ export interface Command {
 export function integerOption(options: Invocation['options'], name: string, least: number): number | undefined {
   const text = options[name]
   if (text === undefined) return undefined
-  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text) || Number(text) < least)
+  if (!/^\d{1,15}$/.test(text) || Number(text) < least)
     throw new Misuse(`--${name} takes a whole number of at least ${least}`)
   return Number(text)
 }
 
 /** Returns which of several mutually exclusive flags was given, if any. Throws `Misuse` if more than one was. */
-export function chosenOption<Name extends string>(
-  options: Invocation['options'],
-  names: readonly Name[],
-): Name | undefined {
-  const [chosen, other] = names.filter((name) => options[name] === true)
+export function chosenFlag<Name extends string>(flags: Invocation['flags'], names: readonly Name[]): Name | undefined {
+  const [chosen, other] = names.filter((name) => flags.has(name))
   if (other !== undefined) throw new Misuse(`--${chosen} and --${other} cannot be used together`)
   return chosen
 }

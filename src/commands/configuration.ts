@@ -25,11 +25,9 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
   }
 }
 
-export const jsonOption = { json: { doc: 'Print JSON, for scripts.' } } as const satisfies Command['options']
-
 /** Returns the log of a command. With `--json` it goes to standard error: standard output carries the result. */
-export function commandLog({ terminal, options }: Pick<Invocation, 'terminal' | 'options'>, config: Config): Log {
-  if (options['json'] !== true) return processLog(config)
+export function commandLog({ terminal, flags }: Pick<Invocation, 'terminal' | 'flags'>, config: Config): Log {
+  if (!flags.has('json')) return processLog(config)
   const { logFormat: format, logLevel: level } = config.telemetry
   return createLog({ format, level, now: terminal.now, write: terminal.err })
 }
@@ -39,8 +37,8 @@ export const devOption = {
 } as const satisfies Command['options']
 
 /** Returns the configuration that the options select, or null after writing its problems to standard error. */
-export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {
-  const mode = options['dev'] === true ? 'dev' : 'serve'
+export function configurationOf({ terminal, flags }: Invocation, warn: (warning: string) => void): Config | null {
+  const mode = flags.has('dev') ? 'dev' : 'serve'
   const config = loadOrExplain(terminal, mode, warn)?.config ?? null
   if (config === null && mode === 'serve') {
     // `pds` gives the variables of the service: then, one of them is faulty.
@@ -55,8 +53,8 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
 }
 
 /** Whether the configuration is a TOML file, and not variables. */
-export function isToml({ terminal, options }: Pick<Invocation, 'terminal' | 'options'>): boolean {
-  const loaded = loadConfig(terminal, options['dev'] === true ? 'dev' : 'serve')
+export function isToml({ terminal, flags }: Pick<Invocation, 'terminal' | 'flags'>): boolean {
+  const loaded = loadConfig(terminal, flags.has('dev') ? 'dev' : 'serve')
   const origin = loaded.ok ? loaded.origins.get('public_url') : undefined
   return origin?.from === 'file' && !('variable' in origin)
 }
@@ -65,8 +63,8 @@ export function isToml({ terminal, options }: Pick<Invocation, 'terminal' | 'opt
  * Returns the operator's credential: the configured one, or with `--dev` the one that the development server has
  * generated.
  */
-export const adminTokenFor = ({ options }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
-  adminToken ?? (options['dev'] === true ? findOwnToken(dataDir) : null)
+export const adminTokenFor = ({ flags }: Invocation, { adminToken, dataDir }: Config): Secret<string> | null =>
+  adminToken ?? (flags.has('dev') ? findOwnToken(dataDir) : null)
 
 /** Returns a mode's configuration and the origins of its values; null after writing problems to standard error. */
 export function loadOrExplain(

@@ -1,13 +1,15 @@
 /** Results of commands, and text formats for people: tables, lists of facts, sizes and times. */
 import { DAY_SECS, HOUR_SECS } from '../base/durations.ts'
-import type { Invocation } from './command.ts'
+import type { Command, Invocation } from './command.ts'
+
+export const jsonOption = { json: { doc: 'Print JSON, for scripts.' } } as const satisfies Command['options']
 
 /** Print a result: as JSON with `--json`, else as text for people. */
 export const tellResult = (
-  { terminal, options }: Pick<Invocation, 'terminal' | 'options'>,
+  { terminal, flags }: Pick<Invocation, 'terminal' | 'flags'>,
   value: unknown,
   text: string,
-): void => terminal.out(options['json'] === true ? JSON.stringify(value, null, 2) : text)
+): void => terminal.out(flags.has('json') ? JSON.stringify(value, null, 2) : text)
 
 const GAP = '  '
 

@@ -45,7 +45,7 @@ export async function sealedFilePath(
   { terminal, options: { file } }: Invocation,
 ): Promise<string> {
   const { userDataPath } = await import('../base/sealed-file.ts')
-  return typeof file === 'string' ? resolve(file) : userDataPath(terminal.env, fileName)
+  return file === undefined ? userDataPath(terminal.env, fileName) : resolve(file)
 }
 
 export const passphraseVariable = ({ variables }: Pick<SealedFileKind, 'variables'>): string =>

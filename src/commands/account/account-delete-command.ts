@@ -9,11 +9,11 @@ export const accountDeleteCommand = adminCommand({
   details: `${NAMED_BY}
 Asks you to confirm by typing its handle, unless --yes is given.`,
   options: { yes: { doc: 'Do not ask for confirmation.' } },
-  async run({ terminal, server, positionals: [name = ''], options }) {
+  async run({ terminal, server, positionals: [name = ''], flags }) {
     const account = await findAccount(server, name)
     const { did, handle } = account
     const proof = handle ?? did
-    if (options['yes'] !== true) {
+    if (!flags.has('yes')) {
       if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
       const typed = await terminal.ask(`${nameOf(account)} will be deleted permanently.\nType ${proof} to continue: `)
       if (typed.trim().toLowerCase() !== proof.toLowerCase())

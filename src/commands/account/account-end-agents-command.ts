@@ -8,9 +8,9 @@ export const accountEndAgentsCommand = adminCommand({
 notifies the account holders by mail.`,
   options: { issuer: { value: 'URL', doc: 'End all programs that this provider vouches for.' } },
   async run({ server, positionals: [registrationId], options: { issuer } }) {
-    if ((registrationId === undefined) === (typeof issuer !== 'string'))
+    if ((registrationId === undefined) === (issuer === undefined))
       throw new Misuse('name a registration, or a provider with --issuer')
-    if (typeof issuer !== 'string')
+    if (issuer === undefined)
       return {
         value: await server.post('/v1/admin/agents/revoke', { registrationId }),
         text: 'The program may no longer act.',

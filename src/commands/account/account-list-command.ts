@@ -21,11 +21,7 @@ export const accountListCommand = adminCommand({
     limit: { value: 'n', doc: 'List at most this many.' },
   },
   async run({ server, options }) {
-    const { search, status } = options
-    const wanted = {
-      q: typeof search === 'string' ? search : undefined,
-      status: typeof status === 'string' ? status : undefined,
-    }
+    const wanted = { q: options['search'], status: options['status'] }
     const accounts = await pages<ListedAccount>(server, '/v1/admin/accounts', 'accounts', wanted, {
       limit: integerOption(options, 'limit', 1),
       pageSize: 100,

@@ -16,7 +16,7 @@ The text is one line, or standard input if it is "-".`,
       recipientDid: account.did,
       senderDid: account.did,
       content,
-      ...(typeof subject === 'string' ? { subject } : {}),
+      subject,
     })
     return {
       value: { did: account.did, sent: !logged },

@@ -1,4 +1,4 @@
-import { chosenOption, type Invocation } from '../command.ts'
+import { chosenFlag, type Invocation } from '../command.ts'
 import { type Answer, adminCommand } from '../admin-command.ts'
 import {
   findAccount,
@@ -46,10 +46,10 @@ is used.`,
   async run(invocation) {
     const {
       server,
-      options,
+      flags,
       positionals: [name = ''],
     } = invocation
-    const way = ways[chosenOption(options, Object.keys({ ...passwordOptions, ...ways })) ?? '']
+    const way = ways[chosenFlag(flags, Object.keys({ ...passwordOptions, ...ways })) ?? '']
     const account = await findAccount(server, name)
     return way ? way(account, invocation) : setPassword(account, invocation)
   },

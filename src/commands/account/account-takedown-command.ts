@@ -14,6 +14,5 @@ move away. The holder can sign in again to do the same.
 
 Nothing is deleted. "account restore" lifts the takedown and ends all earlier sessions.`,
   options: { ref: { value: 'TEXT', doc: 'Reference to store with the takedown. Default: the current time.' } },
-  run: ({ server, positionals: [name = ''], options: { ref } }) =>
-    changeTakedown(server, name, { applied: true, ...(typeof ref === 'string' ? { ref } : {}) }),
+  run: ({ server, positionals: [name = ''], options: { ref } }) => changeTakedown(server, name, { applied: true, ref }),
 })

@@ -25,7 +25,7 @@ never deleted.`,
     'dry-run': { doc: 'Only print the accounts.' },
     yes: { doc: 'Do not ask for confirmation.' },
   },
-  async run({ server, terminal, positionals: [act = ''], options }) {
+  async run({ server, terminal, positionals: [act = ''], options, flags }) {
     if (!acts.includes(act)) throw new Misuse(`the act must be one of ${acts.join(', ')}`)
     const { from, until, accounts } = await signUpsIn(server, options)
     const kept = keptAccounts(accounts, String(options['except'] ?? ''))
@@ -34,8 +34,8 @@ never deleted.`,
       ['HANDLE', 'STATUS', 'DID'],
       meant.map(({ handle, status, did, arrived }) => [handle ?? '', arrived ? `${status}, moved here` : status, did]),
     )
-    if (options['dry-run'] === true) return { value: meant, text: `${preview}\n${meant.length} accounts.` }
-    if (options['yes'] !== true) {
+    if (flags.has('dry-run')) return { value: meant, text: `${preview}\n${meant.length} accounts.` }
+    if (!flags.has('yes')) {
       if (!terminal.isInteractive) throw new Misuse('there is no terminal for the confirmation: add --yes')
       const typed = await terminal.ask(`${preview}\n\n${act}: type ${meant.length} to continue: `)
       if (typed.trim() !== String(meant.length)) throw new OperatorError('not confirmed; nothing was done')

@@ -6,7 +6,7 @@ import type { Server } from '../operator-server.ts'
 export async function changeTakedown(
   server: Server,
   name: string,
-  takedown: { applied: boolean; ref?: string },
+  takedown: { applied: boolean; ref?: string | undefined },
 ): Promise<Answer> {
   const account = await findAccount(server, name)
   const subject = { $type: 'com.atproto.admin.defs#repoRef', did: account.did }

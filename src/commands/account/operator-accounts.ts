@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { OperatorError } from '../../base/operator-error.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { chosenOption, type Invocation, Misuse, type Option } from '../command.ts'
+import { chosenFlag, type Invocation, Misuse, type Option } from '../command.ts'
 import type { Server } from '../operator-server.ts'
 
 export const NAMED_BY =
@@ -77,9 +77,9 @@ export const HOW_PASSWORDS_COME = 'Asks for the password twice, unless --generat
  */
 export async function newPassword({
   terminal,
-  options,
+  flags,
 }: Invocation): Promise<{ password: string; generated: string | null }> {
-  const way = chosenOption(options, ['generate', 'password-stdin'])
+  const way = chosenFlag(flags, ['generate', 'password-stdin'])
   if (way === 'generate') {
     const password = generatedPassword()
     return { password, generated: password }

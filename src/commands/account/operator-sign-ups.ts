@@ -41,7 +41,7 @@ export async function signUpsIn(
 ): Promise<SignUpPage & { accounts: SignUp[] }> {
   const textOf = (name: string) => {
     if (options[name] === '') throw new Misuse(`--${name} takes a time, such as 2026-11-24T03:00:00Z`)
-    return typeof options[name] === 'string' ? options[name] : undefined
+    return options[name]
   }
   const first = await server.get<SignUpPage>(PATH, { from: textOf('from'), until: textOf('until'), limit: 1 })
   const { from, until } = first

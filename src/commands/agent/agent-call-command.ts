@@ -15,18 +15,18 @@ For example: holdfast agent call app.bsky.feed.getTimeline --query limit=5`,
     },
   },
   async run(invocation) {
-    const { terminal, options, positionals } = invocation
+    const { terminal, options, flags, positionals } = invocation
     const { parseNsid } = await import('../../protocol/identifiers.ts')
     const nsid = parseNsid(positionals[0] ?? '')
     if (nsid === null) throw new Misuse(`${positionals[0]} is not the name of a method`)
     const { query, proxy } = options
-    const json = options['post'] === true ? await jsonFrom(terminal) : undefined
+    const json = flags.has('post') ? await jsonFrom(terminal) : undefined
     const agent = await openAgent(invocation)
     const answer = await agent.call(nsid, {
-      method: options['post'] === true ? 'POST' : 'GET',
+      method: flags.has('post') ? 'POST' : 'GET',
       ...(json !== undefined && { json }),
-      ...(typeof query === 'string' && { query: new URLSearchParams(query) }),
-      ...(typeof proxy === 'string' && { proxy }),
+      ...(query !== undefined && { query: new URLSearchParams(query) }),
+      ...(proxy !== undefined && { proxy }),
     })
     terminal.out(JSON.stringify(answer, null, 2))
   },

@@ -88,7 +88,7 @@ async function passphraseSeal(terminal: Terminal, how: { isNew: boolean }): Prom
 
 const keyPath = ({ options }: Invocation, path: string): string => {
   const given = options['key-file']
-  return typeof given === 'string' ? resolve(given) : `${path}.key`
+  return given === undefined ? `${path}.key` : resolve(given)
 }
 
 async function readKey(invocation: Invocation, path: string): Promise<string> {

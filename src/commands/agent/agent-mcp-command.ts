@@ -43,14 +43,14 @@ const pauseUntil = (signal: AbortSignal, millis: number): Promise<void> =>
 
 async function imagesFor({ images }: Invocation['options']) {
   const { openImageFolder } = await import('../../agent-client/image-folder.ts')
-  return typeof images === 'string' ? openImageFolder(images) : null
+  return images === undefined ? null : openImageFolder(images)
 }
 
 async function agentFor(invocation: Invocation) {
   const known = await findAgent(invocation)
   if (known !== null) return known
   const { server } = invocation.options
-  if (typeof server !== 'string')
+  if (server === undefined)
     throw new Misuse(
       `there is no agent at ${await agentPath(invocation)}: add --server, or run "holdfast agent register" first`,
     )

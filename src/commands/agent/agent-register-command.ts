@@ -26,12 +26,12 @@ The account holder enters the code at the address that is shown, and sees there 
 the name given with --name on that page, in mails and in the list of programs. Agents without a name look alike.`,
   options: { ...registrationOptions, replace: { doc: 'Overwrite the registration in the file.' } },
   async run(invocation) {
-    const { terminal, options } = invocation
+    const { terminal, flags } = invocation
     const agent = await agentToRegister(invocation)
     const { type, assertionFile } = agent.contents
     const assertion =
       type === 'identity_assertion' && assertionFile === null ? await assertionFrom(terminal) : undefined
-    if (agent.contents.registration !== null && type !== 'identity_assertion' && options['replace'] !== true)
+    if (agent.contents.registration !== null && type !== 'identity_assertion' && !flags.has('replace'))
       throw new OperatorError(
         'this agent is already registered: run "holdfast agent wait" to continue, or add --replace to start over',
       )
@@ -51,9 +51,9 @@ Then run "holdfast agent wait".`)
 async function agentToRegister(invocation: Invocation) {
   const known = await findAgent(invocation)
   const { server } = invocation.options
-  const replaces = invocation.options['replace'] === true
+  const replaces = invocation.flags.has('replace')
   if (known !== null && server === undefined) return known
-  if (typeof server !== 'string') throw new Misuse('the server is missing: add --server')
+  if (server === undefined) throw new Misuse('the server is missing: add --server')
   const contents = await newAgent(invocation, server)
   if (known === null) return makeAgent(invocation, contents)
   const isSame = contents.server === known.server.url && contents.type === known.contents.type
@@ -82,9 +82,9 @@ export async function newAgent({ options }: Invocation, server: string) {
   return freshAgent({
     server: serverOrigin(server),
     type,
-    name: typeof name === 'string' ? agentName(name) : null,
-    loginHint: typeof loginHint === 'string' ? loginHint.trim() : null,
-    assertionFile: typeof assertionFile === 'string' ? (await import('node:path')).resolve(assertionFile) : null,
+    name: name === undefined ? null : agentName(name),
+    loginHint: loginHint?.trim() ?? null,
+    assertionFile: assertionFile === undefined ? null : (await import('node:path')).resolve(assertionFile),
   })
 }
 

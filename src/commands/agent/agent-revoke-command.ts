@@ -36,7 +36,7 @@ async function asHolder(invocation: Invocation, url: string, registrationId: str
   }
   const revoke = (token: string) => post(`/v1/agents/${encodeURIComponent(registrationId)}/revoke`, token)
   const { wallet: walletFile, account } = invocation.options
-  if (typeof walletFile === 'string') {
+  if (walletFile !== undefined) {
     const { asOwner } = await import('../../wallet/wallet-sessions.ts')
     const wallet = await openWallet({ ...invocation, options: { file: walletFile } })
     if (wallet.server.url !== url)
@@ -44,7 +44,7 @@ async function asHolder(invocation: Invocation, url: string, registrationId: str
     await asOwner(wallet, revoke)
     return
   }
-  if (typeof account !== 'string') throw new Misuse('name the account: add --account or --wallet')
+  if (account === undefined) throw new Misuse('name the account: add --account or --wallet')
   const session = await post('/xrpc/com.atproto.server.createSession', null, {
     identifier: account,
     password: await passwordFor(invocation),

@@ -28,7 +28,7 @@ export const holderCommand = ({
   options: { ...holderOptions, ...command.options },
   async run(invocation) {
     const { server } = invocation.options
-    if (typeof server !== 'string') throw new Misuse('the server of the account is required: add --server')
+    if (server === undefined) throw new Misuse('the server of the account is required: add --server')
     const { serverOrigin } = await import('../../base/server-request.ts')
     const client = new NewServer(serverOrigin(server))
     const account = invocation.positionals[0]!.replace(/^@/, '')

@@ -14,16 +14,16 @@ export const appPasswordCreateCommand = holderCommand({
   details: `${SIGNS_IN}
 Prints the app password, which is not shown again. Without presets and scopes it may do what apps usually do, except
 read and send direct messages.`,
-  async run({ terminal, options, positionals: [, name] }, server) {
+  async run({ terminal, options, flags, positionals: [, name] }, server) {
     const days = integerOption(options, 'days', 1)
     const { presets, scope } = options
     const made = await server.post<AppPasswordView & { password: string }>('/v1/app-passwords', {
       name,
-      ...(typeof presets === 'string' && { presets: presets.split(',') }),
-      ...(typeof scope === 'string' && { scope }),
+      ...(presets !== undefined && { presets: presets.split(',') }),
+      scope,
       ...(days !== undefined && { expiresAt: new Date(terminal.now() + days * DAY_MILLIS).toISOString() }),
     })
-    terminal.out(options['json'] === true ? JSON.stringify(made, null, 2) : made.password)
+    terminal.out(flags.has('json') ? JSON.stringify(made, null, 2) : made.password)
     return exitCodes.ok
   },
 })

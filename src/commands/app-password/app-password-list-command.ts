@@ -8,9 +8,9 @@ export const appPasswordListCommand = holderCommand({
   summary: 'List the app passwords of an account.',
   parameters: ['<handle or DID>'],
   details: SIGNS_IN,
-  async run({ terminal, options }, server) {
+  async run({ terminal, flags }, server) {
     const { appPasswords } = await server.get<{ appPasswords: AppPasswordView[] }>('/v1/app-passwords')
-    if (options['json'] === true) terminal.out(JSON.stringify(appPasswords, null, 2))
+    if (flags.has('json')) terminal.out(JSON.stringify(appPasswords, null, 2))
     else
       terminal.out(
         table(

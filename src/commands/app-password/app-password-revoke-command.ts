@@ -5,9 +5,9 @@ export const appPasswordRevokeCommand = holderCommand({
   summary: 'Revoke an app password, and end its sessions.',
   parameters: ['<handle or DID>', '<name>'],
   details: SIGNS_IN,
-  async run({ terminal, options, positionals: [, name] }, server) {
+  async run({ terminal, flags, positionals: [, name] }, server) {
     const answer = await server.post<object>('/v1/app-passwords/revoke', { name })
-    terminal.out(options['json'] === true ? JSON.stringify(answer, null, 2) : `revoked: ${name}`)
+    terminal.out(flags.has('json') ? JSON.stringify(answer, null, 2) : `revoked: ${name}`)
     return exitCodes.ok
   },
 })

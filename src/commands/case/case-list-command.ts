@@ -12,8 +12,8 @@ export const caseListCommand = adminCommand({
     account: { value: 'NAME', doc: 'Only cases about this account.' },
   },
   async run({ server, options: { state, account } }) {
-    const did = typeof account === 'string' ? (await findAccount(server, account)).did : undefined
-    const wanted = { state: typeof state === 'string' ? state : undefined, did }
+    const did = account === undefined ? undefined : (await findAccount(server, account)).did
+    const wanted = { state, did }
     const cases = await pages<ListedCase>(server, '/v1/admin/cases', 'cases', wanted, {
       limit: undefined,
       pageSize: 100,

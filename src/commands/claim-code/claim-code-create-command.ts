@@ -15,7 +15,7 @@ export const claimCodeCreateCommand = adminCommand({
     const { codes } = await server.post<{ codes: string[] }>('/v1/accounts/claim-codes', {
       count: integerOption(options, 'count', 1) ?? 1,
       ...(expiresInHours !== undefined && { expiresInHours }),
-      ...(typeof domain === 'string' && { domain: domain.replace(/^\./, '').toLowerCase() }),
+      ...(domain !== undefined && { domain: domain.replace(/^\./, '').toLowerCase() }),
     })
     return { value: codes, text: codes.join('\n') }
   },

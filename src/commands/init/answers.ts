@@ -51,12 +51,6 @@ export interface Situation {
   encryption(known: Variables): Promise<Variables>
 }
 
-/** Text of an option; undefined if it was not given. */
-export function textOption({ options }: Invocation, name: string): string | undefined {
-  const value = options[name]
-  return typeof value === 'string' ? value : undefined
-}
-
 /** Whether a file says which server this is. The file of a package does not. */
 export const isConfiguration = (
   variables: Variables | null,
@@ -75,7 +69,7 @@ export async function collectAnswers(situation: Situation): Promise<Answers> {
   const answered = { ...(!isDeclined && encryption), ...asked.variables, ...known }
   const operatorMail = answered['SERVICE_TLS_ACME_EMAIL'] ?? reference.fileKeys['contact.email']
   const variables = absolute({ ...defaultsOf(situation, answered), ...alertsTo(operatorMail, answered), ...answered })
-  const isClosed = (textOption(invocation, 'sign-up') ?? asked.signUp) === 'closed'
+  const isClosed = (invocation.options['sign-up'] ?? asked.signUp) === 'closed'
   const inviteOrClosed = isClosed ? 'closed' : 'invite'
   return {
     variables: { ...variables, ...secretsFor(variables) },
@@ -111,12 +105,8 @@ const environmentOf = ({ env }: Terminal): Variables =>
   )
 
 async function optionsOf(invocation: Invocation): Promise<Variables> {
-  const [domain, data, port, tls, backups, signUp] = ['domain', 'data', 'port', 'tls', 'backups', 'sign-up'].map(
-    (name) => textOption(invocation, name),
-  )
-  const mail = textOption(invocation, 'mail')
-  const from = textOption(invocation, 'mail-from')
-  const operator = textOption(invocation, 'operator-mail')
+  const { domain, data, port, tls, backups, mail } = invocation.options
+  const { 'sign-up': signUp, 'mail-from': from, 'operator-mail': operator } = invocation.options
   return {
     ...(domain !== undefined && addressOf(requireServiceDomain(domain, testsOf(invocation)))),
     ...(data !== undefined && { SERVICE_DATA_DIR: data }),
@@ -175,7 +165,7 @@ function byVariable(settings: Readonly<Record<string, Setting>>): { variables: V
 }
 
 function referenceOf(invocation: Invocation): Pick<Answers, 'variables' | 'fileKeys' | 'dropped'> {
-  const path = textOption(invocation, 'from-reference')
+  const path = invocation.options['from-reference']
   if (path === undefined) return { variables: {}, fileKeys: {}, dropped: {} }
   const text = invocation.terminal.readFile(path)
   if (text === null) throw new OperatorError(`there is no file ${path} (--from-reference)`)

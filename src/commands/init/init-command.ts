@@ -47,8 +47,8 @@ Exits with 0 if all is done, 1 if a check or a step failed, 2 if an option is wr
     json: { doc: 'Print JSON, for scripts; progress goes to standard error.' },
   },
   async run(invocation): Promise<ExitCode> {
-    const { options, terminal } = invocation
-    const isUnattended = options['yes'] === true
+    const { options, flags, terminal } = invocation
+    const isUnattended = flags.has('yes')
     if (!isUnattended && !terminal.isInteractive) throw new Misuse('there is no terminal to prompt at: add --yes')
     const dnsWaitSecs = Math.min(integerOption(options, 'dns-wait', 0) ?? DEFAULT_DNS_WAIT_SECS, MAX_DNS_WAIT_SECS)
     return (await setUp({ invocation, isUnattended, dnsWaitSecs })) ? exitCodes.ok : exitCodes.failed

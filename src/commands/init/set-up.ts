@@ -24,7 +24,7 @@ import { allInvites } from '../invite/operator-invites.ts'
 import { serverOf } from '../operator-server.ts'
 import { table } from '../report.ts'
 import { awaitHealth } from '../server-health.ts'
-import { type Answers, collectAnswers, isConfiguration, textOption } from './answers.ts'
+import { type Answers, collectAnswers, isConfiguration } from './answers.ts'
 import {
   type DnsRecord,
   lookForRecords,
@@ -84,8 +84,8 @@ interface SetUpReport {
 /** Returns whether all is done. Throws `OperatorError` if a step fails, and `Misuse` if an option is wrong. */
 export async function setUp(given: SetUp): Promise<boolean> {
   const { invocation } = given
-  const { terminal, options } = invocation
-  const say = options['json'] === true ? terminal.err : terminal.out
+  const { terminal, flags } = invocation
+  const say = flags.has('json') ? terminal.err : terminal.out
   const isService = await wantsService(given)
   const settings = settingsPath(invocation, isService)
   const former = readSettings(terminal, settings)
@@ -127,7 +127,7 @@ export async function setUp(given: SetUp): Promise<boolean> {
     answers,
     report,
   })
-  if (options['json'] === true) terminal.out(JSON.stringify(report, null, 2))
+  if (flags.has('json')) terminal.out(JSON.stringify(report, null, 2))
   else for (const line of report.next) terminal.out(line)
   return isDone
 }
@@ -147,7 +147,7 @@ interface Run extends SetUp {
 
 async function perform(run: Run): Promise<boolean> {
   const { invocation, say, config, report, isService } = run
-  const isMoving = textOption(invocation, 'from-reference') !== undefined
+  const isMoving = invocation.options['from-reference'] !== undefined
   for (const [name, why] of Object.entries(report.dropped)) say(`${name} has no counterpart: ${why}`)
   const servers = addressList(invocation, 'name-server', isServer)
   const names = nameServers(servers)
@@ -159,7 +159,7 @@ async function perform(run: Run): Promise<boolean> {
   if (report.checks.some(({ state }) => state === 'fault')) return stopped(run)
 
   report.records = recordsOf(config, addressesHere(invocation))
-  if (invocation.options['skip-dns'] !== true) {
+  if (!invocation.flags.has('skip-dns')) {
     const responder = await openResponder(config)
     const outcome = await awaitRecords(run, names, responder !== null).finally(() => responder?.close())
     if (outcome === 'missing') return stopped(run)
@@ -191,8 +191,8 @@ function note({ say }: Run, list: CheckedPart[], { name, finding }: Examined): v
   if ('remedy' in finding) say(`${' '.repeat(NAME_WIDTH + 8)}→ ${finding.remedy}`)
 }
 
-async function wantsService({ invocation: { options, terminal }, isUnattended }: SetUp): Promise<boolean> {
-  if (options['service'] === true) {
+async function wantsService({ invocation: { flags, terminal }, isUnattended }: SetUp): Promise<boolean> {
+  if (flags.has('service')) {
     if (!canInstallService()) throw new OperatorError('--service needs Linux with systemd, and root')
     return true
   }
@@ -206,7 +206,7 @@ const isYes = (answer: string, standard: boolean): boolean =>
   answer.trim() === '' ? standard : /^y/i.test(answer.trim())
 
 function settingsPath(invocation: Invocation, isService: boolean): string {
-  const named = textOption(invocation, 'config')
+  const named = invocation.options['config']
   if (named !== undefined && !named.endsWith('.env')) throw new Misuse('--config takes a name that ends in .env')
   return resolve(named ?? (isService ? SERVICE_SETTINGS : SETTINGS_HERE))
 }
@@ -217,8 +217,8 @@ async function mayChange(
   settings: string,
   { changed }: Answers,
 ): Promise<boolean> {
-  const { options, terminal } = invocation
-  if (options['force'] === true) return true
+  const { flags, terminal } = invocation
+  if (flags.has('force')) return true
   if (changed.length === 0) return false
   const what = `${settings} has other values of ${changed.join(', ')}`
   if (!isUnattended && isYes(await terminal.ask(`${what}. Change them, and keep a copy? (y/N): `), false)) return true
@@ -259,9 +259,7 @@ function addressList(
   name: string,
   isValid: (text: string) => boolean = isIpAddress,
 ): string[] | undefined {
-  const list = textOption(invocation, name)
-    ?.split(',')
-    .map((each) => each.trim())
+  const list = invocation.options[name]?.split(',').map((each) => each.trim())
   if (list !== undefined && !list.every(isValid)) throw new Misuse(`--${name} takes IP addresses, separated by commas`)
   return list
 }

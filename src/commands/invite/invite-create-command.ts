@@ -13,7 +13,7 @@ export const inviteCreateCommand = adminCommand({
   async run({ server, options }) {
     const [useCount, codeCount] = [integerOption(options, 'uses', 1) ?? 1, integerOption(options, 'count', 1) ?? 1]
     const { for: owner } = options
-    const forAccounts = typeof owner === 'string' ? [(await findAccount(server, owner)).did] : []
+    const forAccounts = owner === undefined ? [] : [(await findAccount(server, owner)).did]
     const made = await server.post<{ codes: { codes: string[] }[] }>('/xrpc/com.atproto.server.createInviteCodes', {
       useCount,
       codeCount,

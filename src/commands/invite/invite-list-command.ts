@@ -13,8 +13,8 @@ export const inviteListCommand = adminCommand({
   summary: 'List the invite codes that can still be used.',
   details: '',
   options: { all: { doc: 'Include codes that are used up or disabled.' } },
-  async run({ server, options }) {
-    const codes = (await allInvites(server)).filter((code) => options['all'] === true || isOpen(code))
+  async run({ server, flags }) {
+    const codes = (await allInvites(server)).filter((code) => flags.has('all') || isOpen(code))
     const rows = codes.map((code) => [
       code.code,
       `${code.uses.length} of ${code.available}`,

@@ -1,4 +1,5 @@
 import { exitCodes, type Command } from '../command.ts'
+import { tellResult } from '../report.ts'
 import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
 
 export const migrateCancelCommand: Command = {
@@ -11,7 +12,7 @@ itself.`,
   async run(invocation) {
     const server = await signedIn(invocation)
     await server.delete('/v1/move-in')
-    invocation.terminal.out(invocation.options['json'] === true ? JSON.stringify({ cancelled: true }) : 'Cancelled.')
+    tellResult(invocation, { cancelled: true }, 'Cancelled.')
     return exitCodes.ok
   },
 }

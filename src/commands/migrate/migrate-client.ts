@@ -7,14 +7,14 @@ import type { JsonAnswer } from '../../base/server-request.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
 import type { UnsignedOperation } from '../../protocol/plc.ts'
 import { exitCodes, type ExitCode, type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
-import { facts } from '../report.ts'
+import { facts, jsonOption, tellResult } from '../report.ts'
 
 /** Time between two requests for the state of a move. */
 const LOOK_MILLIS = 1000
 
 export const serverOption = {
   server: { value: 'URL', doc: 'The new server.' },
-  json: { doc: 'Print JSON, for scripts.' },
+  ...jsonOption,
 } as const satisfies Record<string, Option>
 
 export const passwordOption = {
@@ -125,14 +125,14 @@ export class NewServer {
 /** Returns the server that the options name. Throws `Misuse` if they name none. */
 export async function newServer({ options }: Invocation): Promise<NewServer> {
   const { server } = options
-  if (typeof server !== 'string') throw new Misuse('the new server is required: add --server')
+  if (server === undefined) throw new Misuse('the new server is required: add --server')
   const { serverOrigin } = await import('../../base/server-request.ts')
   return new NewServer(serverOrigin(server))
 }
 
 /** Returns a password: the next line of standard input with `--password-stdin`, otherwise the answer to a prompt. */
-export async function secret({ terminal, options }: Invocation, question: string): Promise<string> {
-  if (options['password-stdin'] === true) {
+export async function secret({ terminal, flags }: Invocation, question: string): Promise<string> {
+  if (flags.has('password-stdin')) {
     const line = await terminal.nextLine()
     if (line === null || line === '') throw new Misuse(`standard input has no line for: ${question}`)
     return line
@@ -167,29 +167,26 @@ export async function follow(terminal: Terminal, server: NewServer): Promise<Mov
 }
 
 /** Print a move in the format that the options ask for. */
-export async function tellMove({ terminal, options }: Invocation, move: MoveView): Promise<void> {
-  if (options['json'] === true) return terminal.out(JSON.stringify(move, null, 2))
+export async function tellMove(invocation: Invocation, move: MoveView): Promise<void> {
   const { needWords } = await import('../../features/identity/migration/migration.ts')
   const { did, handle, host, stage, needs, fault, records, blobs, keys, agreement, document } = move
-  terminal.out(
-    facts({
-      account: `${handle ?? did}${handle === null ? '' : ` (${did})`}`,
-      'old server': host,
-      state: stage === 'done' ? 'moved' : stage,
-      records,
-      blobs: `${blobs.stored} of ${blobs.expected}${blobs.lost > 0 ? `, ${blobs.lost} lost at the old server` : ''}`,
-      fault,
-      'your turn': needs === null ? null : needWords[needs],
-      'signing key': document?.signingKey,
-      'service endpoint': document?.serviceEndpoint,
-      agreement,
-    }),
-  )
-  if (keys !== null) terminal.out(await keyLines(keys))
+  const text = facts({
+    account: `${handle ?? did}${handle === null ? '' : ` (${did})`}`,
+    'old server': host,
+    state: stage === 'done' ? 'moved' : stage,
+    records,
+    blobs: `${blobs.stored} of ${blobs.expected}${blobs.lost > 0 ? `, ${blobs.lost} lost at the old server` : ''}`,
+    fault,
+    'your turn': needs === null ? null : needWords[needs],
+    'signing key': document?.signingKey,
+    'service endpoint': document?.serviceEndpoint,
+    agreement,
+  })
+  tellResult(invocation, move, keys === null ? text : `${text}\n${await keyLines(keys)}`)
 }
 
 /** Describes for people which rotation keys stay and which go. */
-export async function keyLines({ stay, go }: KeyChanges): Promise<string> {
+async function keyLines({ stay, go }: KeyChanges): Promise<string> {
   const { ownerWords } = await import('../../features/identity/migration/migration.ts')
   const lines = (keys: KeyChanges['stay']) =>
     keys.length === 0 ? ['  none'] : keys.map(({ key, owner }) => `  ${key}  ${ownerWords[owner]}`)
@@ -197,8 +194,8 @@ export async function keyLines({ stay, go }: KeyChanges): Promise<string> {
 }
 
 /** Print which keys stay and go, on standard error: standard output is for the result. */
-export async function tellKeys({ terminal, options }: Invocation, keys: KeyChanges): Promise<void> {
-  terminal.err(options['json'] === true ? JSON.stringify({ keys }) : await keyLines(keys))
+export async function tellKeys({ terminal, flags }: Invocation, keys: KeyChanges): Promise<void> {
+  terminal.err(flags.has('json') ? JSON.stringify({ keys }) : await keyLines(keys))
 }
 
 export const keyOptions = {
@@ -208,10 +205,7 @@ export const keyOptions = {
 
 /** Returns the keys that the options keep; undefined if they do not say. Throws `Misuse` for keys not shown. */
 export function keptKeys({ options }: Invocation, { stay, go }: KeyChanges): string[] | undefined {
-  const listOf = (name: keyof typeof keyOptions): string[] => {
-    const value = options[name]
-    return typeof value === 'string' ? value.split(',').map((key) => key.trim()) : []
-  }
+  const listOf = (name: keyof typeof keyOptions): string[] => options[name]?.split(',').map((key) => key.trim()) ?? []
   const [keep, drop] = [listOf('keep-key'), listOf('drop-key')]
   if (keep.length + drop.length === 0) return undefined
   const choices = [...stay, ...go].filter(({ isChoice }) => isChoice).map(({ key }) => key)
@@ -222,8 +216,8 @@ export function keptKeys({ options }: Invocation, { stay, go }: KeyChanges): str
 }
 
 /** Ask for confirmation. Throws OperatorError if it is denied, and `Misuse` without a terminal to ask at. */
-export async function confirm({ terminal, options }: Invocation, question: string): Promise<void> {
-  if (options['yes'] === true) return
+export async function confirm({ terminal, flags }: Invocation, question: string): Promise<void> {
+  if (flags.has('yes')) return
   if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
   if ((await terminal.ask(question)).trim().toLowerCase() !== 'yes')
     throw new OperatorError('not confirmed; nothing was done')
@@ -245,10 +239,9 @@ export interface Signer {
 export async function signerOf(invocation: Invocation): Promise<Signer | null> {
   const { terminal, options } = invocation
   const { key, wallet: path } = options
-  if (typeof key === 'string' && typeof path === 'string')
-    throw new Misuse('--key and --wallet cannot be used together')
-  if (typeof key === 'string') return { key: await keyIn(terminal, key), moved: () => Promise.resolve() }
-  if (typeof path !== 'string') return null
+  if (key !== undefined && path !== undefined) throw new Misuse('--key and --wallet cannot be used together')
+  if (key !== undefined) return { key: await keyIn(terminal, key), moved: () => Promise.resolve() }
+  if (path === undefined) return null
   const { openWallet } = await import('../wallet/wallet-command.ts')
   const wallet = await openWallet({ ...invocation, options: { ...options, file: path } })
   return {

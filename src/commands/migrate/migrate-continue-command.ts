@@ -1,5 +1,5 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import { chosenOption, exitCodes, Misuse, type Command, type Invocation } from '../command.ts'
+import { chosenFlag, exitCodes, Misuse, type Command, type Invocation } from '../command.ts'
 import {
   conclude,
   confirm,
@@ -47,19 +47,19 @@ server, for --sign-in, the second.`,
     'password-stdin': { doc: 'Read the passwords from standard input, one per line.' },
   },
   async run(invocation) {
-    const { terminal, options } = invocation
-    const chosen = chosenOption(options, acts)
+    const { terminal, options, flags } = invocation
+    const chosen = chosenFlag(flags, acts)
     const { code, archive, key, wallet, 'auth-factor': authFactorToken } = options
-    const isChoosing = Object.keys(keyOptions).some((name) => typeof options[name] === 'string')
+    const isChoosing = Object.keys(keyOptions).some((name) => options[name] !== undefined)
     const given = [code, key, wallet, archive, isChoosing || undefined].filter((value) => value !== undefined)
     if (given.length + (chosen === undefined ? 0 : 1) > 1) throw new Misuse('choose one thing at a time')
     const signer = await signerOf(invocation)
     const server = await signedIn(invocation)
     if (isChoosing) return choose(invocation, server)
-    const agreement = typeof code === 'string' || signer !== null ? await agreed(invocation, server) : ''
-    if (typeof code === 'string') await server.answer({ code, agreement })
+    const agreement = code !== undefined || signer !== null ? await agreed(invocation, server) : ''
+    if (code !== undefined) await server.answer({ code, agreement })
     if (signer !== null) await signWith(server, signer, agreement)
-    if (typeof archive === 'string') await server.upload(archive)
+    if (archive !== undefined) await server.upload(archive)
     if (chosen === 'retry') await server.answer({ retry: true })
     if (chosen === 'mail') await server.answer({ mail: true })
     if (chosen === 'without-old-server') await server.answer({ withoutOldServer: true })
@@ -71,9 +71,9 @@ server, for --sign-in, the second.`,
 
 /** Returns what the holder agrees to: the keys as they were shown before, or as they are shown now. */
 async function agreed(invocation: Invocation, server: NewServer): Promise<string> {
-  const { terminal, options } = invocation
-  if (typeof options['agreement'] === 'string') return options['agreement']
-  if (!terminal.isInteractive && options['yes'] !== true)
+  const { terminal, options, flags } = invocation
+  if (options['agreement'] !== undefined) return options['agreement']
+  if (!terminal.isInteractive && !flags.has('yes'))
     throw new Misuse('there is no terminal to confirm the keys at: add --agreement, or --yes')
   const { keys, agreement } = await server.move()
   if (keys === null || agreement === null) throw new OperatorError('the move is not waiting for a signature')

@@ -59,7 +59,7 @@ server: the account comes from a CAR file of the repository, or from the archive
   async run(invocation) {
     const { terminal } = invocation
     const server = await newServer(invocation)
-    const archive = textOptions(invocation)('archive')
+    const archive = invocation.options['archive']?.trim()
     const signer = await signerOf(invocation)
     if (archive !== undefined && signer === null) throw new Misuse('--archive needs --key or --wallet')
     const { session, shown } =
@@ -75,13 +75,6 @@ server: the account comes from a CAR file of the repository, or from the archive
   },
 }
 
-const textOptions =
-  ({ options }: Invocation) =>
-  (name: string): string | undefined => {
-    const value = options[name]
-    return typeof value === 'string' ? value.trim() : undefined
-  }
-
 interface Shown {
   /** The keys as the plan showed them; null if it showed none. */
   shown: KeyChanges | null
@@ -93,7 +86,7 @@ async function hasSigned(
   server: NewServer,
   { move, signer, shown }: Shown & { move: MoveView; signer: Signer | null },
 ): Promise<boolean> {
-  const { terminal, options } = invocation
+  const { terminal, flags } = invocation
   const { keys, agreement } = move
   if (keys === null || agreement === null) return false
   if (signer === null) {
@@ -101,13 +94,13 @@ async function hasSigned(
     await enterCode(invocation, server, move)
     return true
   }
-  if (options['yes'] !== true || shown === null || !isAsShown(keys, shown, textOptions(invocation)('recovery-key'))) {
+  if (!flags.has('yes') || shown === null || !isAsShown(keys, shown, invocation.options['recovery-key']?.trim())) {
     await tellKeys(invocation, keys)
     if (!terminal.isInteractive) {
       terminal.err('These are not the keys that the plan showed. Sign with "holdfast migrate continue".')
       return false
     }
-    await confirm({ ...invocation, options: {} }, 'Type yes to change the identity: ')
+    await confirm({ ...invocation, flags: new Set() }, 'Type yes to change the identity: ')
   }
   await signWith(server, signer, agreement)
   return true
@@ -144,20 +137,19 @@ async function enterCode(invocation: Invocation, server: NewServer, first: MoveV
 }
 
 async function beginAtOldServer(invocation: Invocation, server: NewServer): Promise<Shown & { session: Session }> {
-  const { options, positionals } = invocation
-  const given = textOptions(invocation)
+  const { flags, options, positionals } = invocation
   const password = await secret(invocation, 'Password at the old server')
   const plan = await planned(invocation, server, {
     identifier: positionals[0]!,
     password,
-    authFactorToken: given('auth-factor'),
+    authFactorToken: options['auth-factor']?.trim(),
   })
   const keepKeys = plan.keys === null ? undefined : keptKeys(invocation, plan.keys)
   const keys = plan.keys === null || keepKeys === undefined ? plan.keys : chosen(plan.keys, keepKeys)
-  if (options['json'] !== true) await tellPlan(invocation, server, plan)
+  if (!flags.has('json')) await tellPlan(invocation, server, plan)
   if (keys !== null) await tellKeys(invocation, keys)
   const handle = await required(invocation, 'handle', 'Handle at the new server')
-  const email = given('email') ?? plan.email
+  const email = options['email']?.trim() ?? plan.email
   if (email === null) throw new Misuse('the old server does not reveal the email address: add --email')
   await confirm(invocation, BEGIN)
   const session: Session = await server.post('/v1/move-in', {
@@ -165,8 +157,8 @@ async function beginAtOldServer(invocation: Invocation, server: NewServer): Prom
     handle: handle.replace(/^@/, ''),
     email,
     password: await secret(invocation, 'New password'),
-    inviteCode: given('code'),
-    recoveryKey: given('recovery-key'),
+    inviteCode: options['code']?.trim(),
+    recoveryKey: options['recovery-key']?.trim(),
     keepKeys,
   })
   return { session, shown: keys }
@@ -217,7 +209,6 @@ async function beginWithKey(
   { key }: Signer,
 ): Promise<Shown & { session: Session }> {
   const { positionals } = invocation
-  const given = textOptions(invocation)
   const { formatDidKey } = await import('../../protocol/keys.ts')
   const handle = (await required(invocation, 'handle', 'Handle at the new server')).replace(/^@/, '')
   const wish = { identifier: positionals[0]!, handle, recoveryKey: formatDidKey(key.publicKey) }
@@ -233,13 +224,13 @@ async function beginWithKey(
     operation: await signAgreed(offer.operation, offer.agreement, key),
     email,
     password: await secret(invocation, 'New password'),
-    inviteCode: given('code'),
+    inviteCode: invocation.options['code']?.trim(),
   })
   return { session, shown: offer.keys }
 }
 
 async function required(invocation: Invocation, option: string, question: string): Promise<string> {
-  const given = textOptions(invocation)(option)
+  const given = invocation.options[option]?.trim()
   if (given !== undefined) return given
   if (!invocation.terminal.isInteractive) throw new Misuse(`there is no terminal to prompt at: add --${option}`)
   return (await invocation.terminal.ask(`${question}: `)).trim()

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { exitCodes, type Command } from '../command.ts'
-import { jsonOption } from '../configuration.ts'
-import { tellResult } from '../report.ts'
+import { jsonOption, tellResult } from '../report.ts'
 
 export const migrateKeyCommand: Command = {
   summary: 'Create a recovery key of your own.',

@@ -1,5 +1,5 @@
 import { exitCodes, integerOption, Misuse, type Command, type Invocation } from '../command.ts'
-import { facts } from '../report.ts'
+import { facts, tellResult } from '../report.ts'
 import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
 
 /** The response of `GET /v1/move-out`. */
@@ -33,25 +33,25 @@ left behind; it is refused while the identity still names the old server. Exits 
     ...passwordOption,
   },
   async run(invocation) {
-    const { options } = invocation
+    const { options, flags } = invocation
     const deleteAfterDays = integerOption(options, 'delete-after-days', 1)
-    if (deleteAfterDays !== undefined && options['leave'] !== true)
-      throw new Misuse('--delete-after-days needs --leave')
+    if (deleteAfterDays !== undefined && !flags.has('leave')) throw new Misuse('--delete-after-days needs --leave')
     const server = await signedIn(invocation)
     const { backup } = options
-    if (typeof backup === 'string') await server.download(backup)
-    if (options['mail'] === true) await server.post('/xrpc/com.atproto.identity.requestPlcOperationSignature', null)
-    if (options['leave'] === true) await server.post('/v1/move-out/leave', { deleteAfterDays })
+    if (backup !== undefined) await server.download(backup)
+    if (flags.has('mail')) await server.post('/xrpc/com.atproto.identity.requestPlcOperationSignature', null)
+    if (flags.has('leave')) await server.post('/v1/move-out/leave', { deleteAfterDays })
     const leaving = await server.get<Leaving>('/v1/move-out')
     tell(invocation, leaving)
     return leaving.isHere === false ? exitCodes.ok : exitCodes.failed
   },
 }
 
-function tell({ terminal, options }: Invocation, leaving: Leaving): void {
-  if (options['json'] === true) return terminal.out(JSON.stringify(leaving, null, 2))
+function tell(invocation: Invocation, leaving: Leaving): void {
   const { did, handle, isHere, host, isActive, deleteAfter, hasOwnKey } = leaving
-  terminal.out(
+  tellResult(
+    invocation,
+    leaving,
     facts({
       account: handle === null ? did : `${handle} (${did})`,
       identity:

@@ -24,12 +24,12 @@ export const auditCommand = adminCommand({
     limit: { value: 'n', doc: `Print at most this many. Default: ${DEFAULT_EVENTS}.` },
   },
   async run({ server, options }) {
-    const textOf = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
+    const { action, actor, subject } = options
     const events = await pages<AuditEvent>(
       server,
       '/v1/admin/audit',
       'events',
-      { action: textOf('action'), actor: textOf('actor'), subject: textOf('subject') },
+      { action, actor, subject },
       { limit: integerOption(options, 'limit', 1) ?? DEFAULT_EVENTS, pageSize: 100 },
     )
     const rows = events.map(({ createdAt, actor, action, subject = '', reason = '' }) => [

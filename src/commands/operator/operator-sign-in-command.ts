@@ -22,15 +22,15 @@ Asks for the password, unless --password-stdin is given.`,
     'password-stdin': { doc: 'Read the password from the next line of standard input.' },
     code: { value: 'CODE', doc: 'Code of the second factor of the account. It works once.' },
   },
-  async run({ server, terminal, positionals: [account = ''], options }) {
-    const fromInput = options['password-stdin'] === true
+  async run({ server, terminal, positionals: [account = ''], options, flags }) {
+    const fromInput = flags.has('password-stdin')
     if (!fromInput && !terminal.isInteractive)
       throw new Misuse('there is no terminal to prompt for the password: add --password-stdin')
     const password = fromInput ? await terminal.nextLine() : await terminal.ask('Password: ', { hidden: true })
     const opened = await server.postAsHolder<Opened>('/v1/admin/sessions', {
       account,
       password: password ?? '',
-      ...(typeof options['code'] === 'string' ? { authFactorToken: options['code'] } : {}),
+      authFactorToken: options['code'],
     })
     return { value: opened, text: opened.token }
   },

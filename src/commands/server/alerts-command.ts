@@ -33,8 +33,8 @@ export const alertsCommand = adminCommand({
   details: `Alerts are conditions that operators have to act on, such as a disk that is nearly full: docs/alerts.md lists them. A
 "pending" alert has not lasted long enough to be sent. Exits with 1 while an alert is on, or if a test was not sent.`,
   options: { test: { doc: 'Send a test to every recipient, and say which were reached.' } },
-  async run({ server, options }) {
-    return options['test'] === true ? tested(server) : listed(server)
+  async run({ server, flags }) {
+    return flags.has('test') ? tested(server) : listed(server)
   },
 })
 

@@ -1,7 +1,7 @@
 import { makeBackup, openArchive } from '../../features/operations/backup/backup.ts'
 import { exitCodes, integerOption, Misuse } from '../command.ts'
-import { commandLog, configured, jsonOption } from '../configuration.ts'
-import { tellResult } from '../report.ts'
+import { commandLog, configured } from '../configuration.ts'
+import { jsonOption, tellResult } from '../report.ts'
 
 const WITHOUT_BLOBS =
   'the backup does not contain the blobs, which are in a bucket: turn on versioning for it, so that deleted blobs are kept, or set backup.bucket_blobs'

@@ -8,8 +8,8 @@ export const configSetCommand = adminCommand({
 file and environment, also after a restart, until --default resets it. Keys that can be set have "holdfast config set"
 in the last column of "config show"; they concern sign-up and handles.`,
   options: { default: { doc: 'Reset the key to the value of the file, the environment or the default.' } },
-  async run({ server, positionals: [name = '', value], options }) {
-    const takesBack = options['default'] === true
+  async run({ server, positionals: [name = '', value], flags }) {
+    const takesBack = flags.has('default')
     if (takesBack === (value !== undefined)) throw new Misuse('give a value, or --default')
     const set = await server.post<{ name: string; value: string | null }>('/v1/admin/configuration', {
       name,

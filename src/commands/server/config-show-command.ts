@@ -18,9 +18,9 @@ export const configShowCommand = adminCommand({
 replaces it without a restart, if there is one. Secrets are ***. "config check" prints what a server would use if it
 started now.`,
   options: { changed: { doc: 'Only keys whose value is not the default.' } },
-  async run({ server, options }) {
+  async run({ server, flags }) {
     const { keys } = await server.get<{ keys: ConfigurationKey[] }>('/v1/admin/configuration')
-    const shown = options['changed'] === true ? keys.filter(({ from }) => from !== 'default') : keys
+    const shown = flags.has('changed') ? keys.filter(({ from }) => from !== 'default') : keys
     const rows = shown.map(({ name, value, from, variable, replacedBy }) => [
       name,
       value === null ? 'not set' : cut(value),

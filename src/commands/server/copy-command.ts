@@ -35,11 +35,10 @@ Does not change the source. Once a server has started with the copy, never start
     quick: { doc: 'Skip the second, independent reading of each repository.' },
   },
   async run(invocation) {
-    const { terminal, config: from, options } = invocation
-    const [place, blobs] = [options['to'], options['blobs']]
-    if (typeof place !== 'string' && typeof blobs !== 'string')
-      throw new Misuse('name a target: --to, --blobs, or both')
-    const to = targetOf(from, typeof place === 'string' ? place : null, typeof blobs === 'string' ? blobs : null)
+    const { terminal, config: from, options, flags } = invocation
+    const { to: place, blobs } = options
+    if (place === undefined && blobs === undefined) throw new Misuse('name a target: --to, --blobs, or both')
+    const to = targetOf(from, place ?? null, blobs ?? null)
     const isNewDatabase = to.databaseUrl !== from.databaseUrl
     const changes = changesOf(from, to)
     if (Object.keys(changes).length === 0) throw new Misuse('the target is where the server already is')
@@ -58,7 +57,7 @@ Does not change the source. Once a server has started with the copy, never start
           const report = await verifyEverything(ctx, {
             onFault: terminal.err,
             lostBlobs,
-            quick: options['quick'] === true,
+            quick: flags.has('quick'),
           })
           if (report.faults > 0)
             throw new OperatorError(

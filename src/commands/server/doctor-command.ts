@@ -8,7 +8,7 @@ import { systemResolver } from '../../platform/network/resolver.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { exitCodes, integerOption, type Terminal } from '../command.ts'
 import { adminTokenFor, configured } from '../configuration.ts'
-import { minute } from '../report.ts'
+import { jsonOption, minute } from '../report.ts'
 
 const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' }
 /** Time between two rounds of `--watch`, each of which sends a large body through the proxy. */
@@ -30,24 +30,24 @@ per line: at, check, state (ok, warning, fault or skipped), text, remedy, and wa
   options: {
     watch: { doc: 'Repeat the checks, and print changes only.' },
     every: { value: 'SECS', doc: `Time between two rounds of --watch, a day at most. ${EVERY_SECS} if omitted.` },
-    json: { doc: 'Print JSON, for scripts.' },
+    ...jsonOption,
   },
   async run(invocation) {
-    const { terminal, options } = invocation
+    const { terminal, options, flags } = invocation
     const everySecs = Math.min(integerOption(options, 'every', MIN_EVERY_SECS) ?? EVERY_SECS, MAX_EVERY_SECS)
     const config = { ...invocation.config, adminToken: adminTokenFor(invocation, invocation.config) }
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })
     const mailer = createMailer(config, { upstream, log: processLog(config) })
     const patient = { config, resolver, upstream, mailer, settings: variablesFiles(terminal.env), now: Date.now }
-    const print = options['json'] === true ? jsonPrint(terminal) : textPrint(terminal)
+    const print = flags.has('json') ? jsonPrint(terminal) : textPrint(terminal)
     const found = new Map<string, Finding>()
     for await (const examined of examineAll(patient)) {
       print(examined, null)
       found.set(examined.name, examined.finding)
     }
     const isFaulty = () => found.values().some(({ state }) => state === 'fault')
-    if (options['watch'] !== true) return isFaulty() ? exitCodes.failed : exitCodes.ok
+    if (!flags.has('watch')) return isFaulty() ? exitCodes.failed : exitCodes.ok
 
     const closed = terminal.outputClosed().then(() => 'closed')
     while ((await Promise.race([closed, terminal.pause(everySecs * 1000)])) !== 'closed')

@@ -36,15 +36,15 @@ it answers public reads from the copy, and the Age header of a response says how
     'answer-reads': { doc: 'Answer public reads from the copy.' },
     ...devOption,
   },
-  async run({ terminal, options }) {
-    const mode = options['dev'] === true ? 'dev' : 'serve'
+  async run({ terminal, options, flags }) {
+    const mode = flags.has('dev') ? 'dev' : 'serve'
     const place = options['from']
     const given: Terminal =
-      typeof place === 'string' ? { ...terminal, env: { ...terminal.env, SERVICE_BACKUP_CONTINUOUS: place } } : terminal
+      place !== undefined ? { ...terminal, env: { ...terminal.env, SERVICE_BACKUP_CONTINUOUS: place } } : terminal
     const loaded = loadOrExplain(given, mode, () => {})
     if (loaded === null) return exitCodes.failed
     const { config } = loaded
-    const taken = (await untilKnown(config)) ? null : await follow(config, options['answer-reads'] === true)
+    const taken = (await untilKnown(config)) ? null : await follow(config, flags.has('answer-reads'))
     if (taken === 'stopped') return exitCodes.ok
     return serve(given, mode, taken)
   },

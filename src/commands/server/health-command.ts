@@ -1,6 +1,7 @@
 import { ownUrl } from '../../platform/configuration/own-url.ts'
 import { exitCodes, integerOption } from '../command.ts'
 import { configured } from '../configuration.ts'
+import { jsonOption, tellResult } from '../report.ts'
 import { awaitHealth } from '../server-health.ts'
 
 const MAX_WAIT_SECS = 3600
@@ -11,15 +12,16 @@ export const healthCommand = configured({
 not respond. Asks the server of the configuration directly, without a reverse proxy.`,
   options: {
     wait: { value: 'SECS', doc: 'Wait up to this long until it works.' },
-    json: { doc: 'Print JSON, for scripts.' },
+    ...jsonOption,
   },
-  async run({ terminal, config, options }) {
+  async run(invocation) {
+    const { terminal, config, options } = invocation
     const waitSecs = Math.min(integerOption(options, 'wait', 0) ?? 0, MAX_WAIT_SECS)
     const url = ownUrl(config)
     const health = await awaitHealth(url, { withinMillis: waitSecs * 1000 }, terminal.pause)
     const { state, software, reason } = health
-    if (options['json'] === true) terminal.out(JSON.stringify({ url, ...health }, null, 2))
-    else terminal.out(state === 'healthy' ? `${software} at ${url} works` : `${url}: ${reason}`)
+    const text = state === 'healthy' ? `${software} at ${url} works` : `${url}: ${reason}`
+    tellResult(invocation, { url, ...health }, text)
     return state === 'healthy' ? exitCodes.ok : exitCodes.failed
   },
 })

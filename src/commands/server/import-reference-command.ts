@@ -45,10 +45,10 @@ a blob is missing. See docs/moving-in.md.`,
     json: { doc: 'Print the report as JSON.' },
   },
   async run(invocation) {
-    const { terminal, config, options } = invocation
+    const { terminal, config, options, flags } = invocation
     const [path] = invocation.positionals
-    const [env, isCheck, isJson] = [options['env'], options['check'] === true, options['json'] === true]
-    const folder = openReferenceFolder(path!, typeof env === 'string' ? env : null)
+    const [env, isCheck, isJson] = [options['env'], flags.has('check'), flags.has('json')]
+    const folder = openReferenceFolder(path!, env ?? null)
     try {
       const terms = termsOf(folder, config, terminal.now())
       const settings = remainingSettings(config, folder.env)

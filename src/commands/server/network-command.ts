@@ -39,7 +39,7 @@ ${NAMED_BY}`,
   async run({ server, options }) {
     const { account } = options
     const view = await server.get<NetworkView>('/v1/admin/network', {
-      account: typeof account === 'string' ? await fullName(server, account) : undefined,
+      account: account === undefined ? undefined : await fullName(server, account),
     })
     const links = [...view.links, ...(view.account?.links ?? [])]
     const subscribers = [...view.subscribers, ...view.formerSubscribers.slice(0, MAX_FORMER)]

@@ -19,7 +19,7 @@ server, with "holdfast follow" or "holdfast serve".
 
 Whether the other machine is running or not, it acknowledges no write from then on. With backup.continuous_promise =
 "sync", no write that it has acknowledged is lost. With "async", writes that it had not sent yet are lost.`,
-  async run({ config, terminal, options }) {
+  async run({ config, terminal, flags }) {
     makeDataDirectory(config)
     let unlock: () => void
     try {
@@ -43,7 +43,7 @@ Whether the other machine is running or not, it acknowledges no write from then 
         terminal.out(SERVES)
         return exitCodes.ok
       }
-      const log = commandLog({ terminal, options }, config)
+      const log = commandLog({ terminal, flags }, config)
       await new Following({ config, clock: systemClock, log }).promote()
       terminal.out('this machine has taken over: start the server')
       return exitCodes.ok

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { adminCommand, type Answer } from '../admin-command.ts'
-import { chosenOption, Misuse } from '../command.ts'
+import { chosenFlag, Misuse } from '../command.ts'
 import { linesToSet } from '../lines-to-set.ts'
 import { pages } from '../operator-pages.ts'
 import { facts, minute, table } from '../report.ts'
@@ -56,18 +56,18 @@ has that name, or rename.`,
     unreached: { doc: 'Begin even if, as far as this machine can tell, requests to the new name do not arrive here.' },
     handles: { value: 'keep|rename', doc: 'What happens to handles under the former name. Default: keep.' },
   },
-  async run({ server, positionals: [name = ''], options }) {
+  async run({ server, positionals: [name = ''], options, flags }) {
     const url = name.includes('://') ? name.replace(/\/$/, '') : `https://${name}`
     const { handles = 'keep' } = options
     if (handles !== 'keep' && handles !== 'rename') throw new Misuse('--handles takes keep or rename')
-    const way = chosenOption(options, ['check', 'open'])
+    const way = chosenFlag(flags, ['check', 'open'])
     if (way === 'open') return openAccounts(server)
     const plan = await server.get<Plan>(`${PATH}/plan`, { url })
     if (way === 'check' || !plan.isConfigured) {
       const text = plan.isConfigured ? planText(plan) : `${planText(plan)}\n\n${await changesText(server, plan)}`
       return { value: plan, text, failed: way !== 'check' || !plan.isReached.ok }
     }
-    if (!plan.isReached.ok && options['unreached'] !== true && !(await hasBegun(server, url)))
+    if (!plan.isReached.ok && !flags.has('unreached') && !(await hasBegun(server, url)))
       throw new OperatorError(
         `${url} does not lead to this server (${plan.isReached.detail}), and every identity would name it: correct DNS or the proxy, or add --unreached if this machine cannot reach its own public address`,
       )

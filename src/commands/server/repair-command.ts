@@ -16,8 +16,8 @@ import {
 } from '../../features/operations/repair/repair.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
-import { commandLog, configured, jsonOption } from '../configuration.ts'
-import { tellResult } from '../report.ts'
+import { commandLog, configured } from '../configuration.ts'
+import { jsonOption, tellResult } from '../report.ts'
 
 export const repairCommand = configured({
   summary: 'Show what can be rebuilt of a damaged repository, and rebuild it.',
@@ -50,25 +50,25 @@ something is wrong, or is still wrong after the repair.`,
     ...jsonOption,
   },
   async run(invocation) {
-    const { config, options, positionals } = invocation
+    const { config, options, flags, positionals } = invocation
     const log = commandLog(invocation, config)
     const { undo } = options
-    if (typeof undo === 'string') {
+    if (undo !== undefined) {
       if (positionals.length > 0) throw new Misuse('--undo takes the file only')
       return withContext(config, async (ctx) => tellUndone(invocation, await undoRepair(ctx, undo)), { log })
     }
     const did = parseDid(positionals[0] ?? '')
     if (did === null) throw new Misuse('name the account by its DID')
-    if (options['keep-uncertain'] === true && options['drop-uncertain'] === true)
+    if (flags.has('keep-uncertain') && flags.has('drop-uncertain'))
       throw new Misuse('--keep-uncertain and --drop-uncertain cannot be used together')
     return withContext(config, (ctx) => repair(ctx, invocation, did), { log })
   },
 })
 
 async function repair(ctx: Context, invocation: Invocation, did: Did): Promise<ExitCode> {
-  const { options } = invocation
+  const { options, flags } = invocation
   const wanted = options['backup']
-  await using backup = typeof wanted === 'string' ? await backupSources(ctx, wanted === 'newest' ? null : wanted) : null
+  await using backup = wanted !== undefined ? await backupSources(ctx, wanted === 'newest' ? null : wanted) : null
   const faults = await faultsByPart(ctx, did).catch((error: Error) => ({
     repo: [`it cannot be read (${error.message})`],
     spaces: [],
@@ -77,13 +77,12 @@ async function repair(ctx: Context, invocation: Invocation, did: Did): Promise<E
   try {
     const { pool, archiveRoots } = plan
     const sources = { pool, archiveRoots, backup: backup?.reader ?? null }
-    const spaces = await planSpaceRepair(ctx, did, sources, options['keep-uncertain'] === true)
+    const spaces = await planSpaceRepair(ctx, did, sources, flags.has('keep-uncertain'))
     const damaged: Damaged = { plan, spaces, faults }
-    if (options['apply'] !== true || faults.repo.length + faults.spaces.length === 0)
-      return tellPlan(invocation, damaged)
+    if (!flags.has('apply') || faults.repo.length + faults.spaces.length === 0) return tellPlan(invocation, damaged)
     const choices = {
-      acceptLoss: options['accept-loss'] === true,
-      keepUncertain: options['keep-uncertain'] === true ? true : options['drop-uncertain'] === true ? false : null,
+      acceptLoss: flags.has('accept-loss'),
+      keepUncertain: flags.has('keep-uncertain') ? true : flags.has('drop-uncertain') ? false : null,
       blobSource: backup?.blobs ?? null,
     }
     const repaired = faults.repo.length === 0 ? null : await applyRepair(ctx, plan, choices)
@@ -100,8 +99,8 @@ interface Damaged {
   faults: { repo: readonly string[]; spaces: readonly string[] }
 }
 
-function carOf(path: string | boolean | undefined): { car?: AsyncIterable<Uint8Array> } {
-  return typeof path === 'string' ? { car: fileOf(path) } : {}
+function carOf(path: string | undefined): { car?: AsyncIterable<Uint8Array> } {
+  return path === undefined ? {} : { car: fileOf(path) }
 }
 
 async function* fileOf(path: string): AsyncGenerator<Uint8Array> {

@@ -1,5 +1,5 @@
 import { adminCommand } from '../admin-command.ts'
-import { chosenOption, integerOption } from '../command.ts'
+import { chosenFlag, integerOption } from '../command.ts'
 import { pages } from '../operator-pages.ts'
 import { minute, table } from '../report.ts'
 
@@ -25,12 +25,12 @@ parameters. Exits with 1 if no request has the id.`,
     refused: { doc: 'Only refused requests.' },
     limit: { value: 'n', doc: `Print at most this many. Default: ${DEFAULT_REQUESTS}.` },
   },
-  async run({ server, options, positionals: [id] }) {
+  async run({ server, options, flags, positionals: [id] }) {
     const requests = await pages<FailedRequest>(
       server,
       '/v1/admin/requests',
       'requests',
-      { id, kind: chosenOption(options, ['failed', 'refused']) ?? undefined },
+      { id, kind: chosenFlag(flags, ['failed', 'refused']) ?? undefined },
       { limit: integerOption(options, 'limit', 1) ?? DEFAULT_REQUESTS, pageSize: 100 },
     )
     const rows = requests.map((request) => [

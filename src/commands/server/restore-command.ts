@@ -26,9 +26,9 @@ import type { Context } from '../../platform/context.ts'
 import { isPostgresUrl } from '../../platform/database/database-url.ts'
 import { databaseFiles } from '../../platform/files/data-directory.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import { bytes, facts, table, tellResult } from '../report.ts'
+import { bytes, facts, jsonOption, table, tellResult } from '../report.ts'
 import { exitCodes, Misuse, type ExitCode, type Invocation } from '../command.ts'
-import { commandLog, configured, jsonOption } from '../configuration.ts'
+import { commandLog, configured } from '../configuration.ts'
 import { describeFailure } from '../failure-words.ts'
 import { deleteIfInterrupted } from '../stop-signals.ts'
 
@@ -82,21 +82,21 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     'nothing-lost': { doc: 'With --database-restored: the database has everything that it had acknowledged.' },
   },
   async run(invocation) {
-    const { config, options } = invocation
+    const { config, options, flags } = invocation
     const [place, wanted] = invocation.positionals
-    if (options['database-restored'] === true) {
+    if (flags.has('database-restored')) {
       if (place !== undefined || !isPostgresUrl(config.databaseUrl))
         throw new Misuse(
           '--database-restored cannot be used with a backup, and needs a postgres:// URL in database_url',
         )
-      return (options['nothing-lost'] === true ? keepHistory : continueRestored)(invocation)
+      return (flags.has('nothing-lost') ? keepHistory : continueRestored)(invocation)
     }
-    if (options['nothing-lost'] === true) throw new Misuse('--nothing-lost is for --database-restored only')
+    if (flags.has('nothing-lost')) throw new Misuse('--nothing-lost is for --database-restored only')
     for (const name of ['scratch', 'quick'])
-      if (options[name] !== undefined && options['rehearse'] !== true)
+      if ((options[name] !== undefined || flags.has(name)) && !flags.has('rehearse'))
         throw new Misuse(`--${name} is for --rehearse only`)
     const at = instantOf(options['at'])
-    if (at !== null && (wanted !== undefined || options['rehearse'] === true))
+    if (at !== null && (wanted !== undefined || flags.has('rehearse')))
       throw new Misuse('--at cannot be used with the name of a backup, or with --rehearse')
     const from = place ?? (at === null ? config.backup.destination : config.backup.continuous)
     if (from === null)
@@ -117,17 +117,16 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
     const snapshot = own ?? any
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
     const unseal = await unsealed()
-    if (options['rehearse'] === true) {
-      const { scratch } = options
-      const log = commandLog({ ...invocation, options: { json: true } }, config)
+    if (flags.has('rehearse')) {
+      const log = commandLog({ ...invocation, flags: new Set(['json']) }, config)
       const report = await rehearse({
         config,
         archive,
         unseal,
         snapshot,
-        scratch: typeof scratch === 'string' ? scratch : tmpdir(),
+        scratch: options['scratch'] ?? tmpdir(),
         onFolder: deleteIfInterrupted,
-        quick: options['quick'] === true,
+        quick: flags.has('quick'),
         now: new Date(),
         log,
         withContext: (restored, work) => withContext(restored, work, { log }),
@@ -160,9 +159,9 @@ async function otherBackups({ config, terminal }: Given, from: string) {
 }
 
 /** The value of `--at` in milliseconds, or null. */
-function instantOf(value: string | boolean | undefined): Millis | null {
+function instantOf(value: string | undefined): Millis | null {
   if (value === undefined) return null
-  if (typeof value !== 'string' || !instantForm.test(value) || Number.isNaN(Date.parse(value)))
+  if (!instantForm.test(value) || Number.isNaN(Date.parse(value)))
     throw new Misuse('--at takes an instant in RFC 3339 format, such as 2026-11-23T10:15:00Z')
   return Date.parse(value)
 }

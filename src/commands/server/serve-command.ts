@@ -23,7 +23,7 @@ progress and exits with 0; while it is starting, it exits within a few seconds. 
 at once with 130.`,
   options: { domain: { value: 'DOMAIN', doc: 'Serve this domain, without any other configuration.' } },
   run: ({ terminal, options: { domain } }) =>
-    typeof domain === 'string'
+    domain !== undefined
       ? runServer(ofDomain(terminal, domain), 'serve', {
           makesToken: true,
           onListening: (app, config) => introduce(terminal, app, config),

@@ -1,8 +1,8 @@
 import { withContext } from '../../app.ts'
 import { verifyEverything } from '../../features/operations/backup/backup.ts'
 import { exitCodes } from '../command.ts'
-import { commandLog, configured, jsonOption } from '../configuration.ts'
-import { tellResult } from '../report.ts'
+import { commandLog, configured } from '../configuration.ts'
+import { jsonOption, tellResult } from '../report.ts'
 
 export const verifyCommand = configured({
   summary: 'Verify every stored repository, signature, record and blob.',
@@ -12,8 +12,8 @@ Reads each repository twice, the second time with the libraries of the reference
 on this program. With --quick, reads it once.`,
   options: { quick: { doc: 'Skip the second, independent reading of each repository.' }, ...jsonOption },
   async run(invocation) {
-    const { terminal, config, options } = invocation
-    const quick = options['quick'] === true
+    const { terminal, config, flags } = invocation
+    const quick = flags.has('quick')
     const report = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err, quick }), {
       mayLackHistory: true,
       log: commandLog(invocation, config),

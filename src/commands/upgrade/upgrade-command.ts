@@ -10,7 +10,7 @@ import { parseMinisignKey } from '../../protocol/minisign.ts'
 import type { ReleaseManifest } from '../../protocol/release-manifest.ts'
 import { type Command, exitCodes, type ExitCode, integerOption, type Invocation, Misuse } from '../command.ts'
 import { devOption } from '../configuration.ts'
-import { facts } from '../report.ts'
+import { facts, jsonOption, tellResult } from '../report.ts'
 import { placeOf, requireWritable } from './executable-swap.ts'
 import { fetchManifest, type ReleaseSource } from './release-source.ts'
 import { findManager, runToEnd } from './service-manager.ts'
@@ -42,49 +42,43 @@ version and it was not installed, or was rolled back.`,
     service: { value: 'UNIT', doc: `The systemd unit (${DEFAULT_UNIT}).` },
     'restart-with': { value: 'COMMAND', doc: 'Restart the server with this shell command.' },
     'health-timeout': { value: 'SECS', doc: `How long to wait until the server works (${DEFAULT_HEALTH_SECS}).` },
-    json: { doc: 'Print JSON, for scripts.' },
+    ...jsonOption,
     ...devOption,
   },
   async run(invocation): Promise<ExitCode> {
-    const { terminal, options } = invocation
+    const { terminal, options, flags } = invocation
     const source = sourceOf(invocation)
     const installed = await findInstalled(invocation)
     const manifest = await fetchManifest(source)
-    if (options['check'] === true) return tell(invocation, installed, manifest, null)
+    if (flags.has('check')) return tell(invocation, installed, manifest, null)
     if (process.platform === 'win32')
       throw new OperatorError(
         'on Windows a program cannot replace itself: stop the server, and replace the file by hand',
       )
     await refusePackaged(installed.place.path)
     requireWritable(installed.place)
-    const manager =
-      options['executable-only'] === true
-        ? null
-        : await findManager(installed.place.path, {
-            restartWith: textOption(options, 'restart-with'),
-            unit: textOption(options, 'service') ?? DEFAULT_UNIT,
-          })
+    const manager = flags.has('executable-only')
+      ? null
+      : await findManager(installed.place.path, {
+          restartWith: options['restart-with'] ?? null,
+          unit: options['service'] ?? DEFAULT_UNIT,
+        })
     const report = await upgradeTo(manifest, source, installed, {
       manager,
-      commandArgs: options['dev'] === true ? ['--dev'] : [],
-      backup: options['no-backup'] === true ? null : { to: textOption(options, 'backup-to') },
-      isDowngradeAllowed: options['downgrade'] === true,
+      commandArgs: flags.has('dev') ? ['--dev'] : [],
+      backup: flags.has('no-backup') ? null : { to: options['backup-to'] ?? null },
+      isDowngradeAllowed: flags.has('downgrade'),
       healthMillis: (integerOption(options, 'health-timeout', 1) ?? DEFAULT_HEALTH_SECS) * 1000,
-      onStep: (text) => options['json'] !== true && terminal.out(text),
+      onStep: (text) => !flags.has('json') && terminal.out(text),
       pause: terminal.pause,
     })
     return tell(invocation, installed, manifest, report)
   },
 }
 
-function textOption(options: Invocation['options'], name: string): string | null {
-  const value = options[name]
-  return typeof value === 'string' ? value : null
-}
-
 function sourceOf({ options }: Invocation): ReleaseSource {
-  const url = textOption(options, 'from') ?? releaseOrigin?.url
-  const keyText = textOption(options, 'public-key') ?? releaseOrigin?.publicKey
+  const url = options['from'] ?? releaseOrigin?.url
+  const keyText = options['public-key'] ?? releaseOrigin?.publicKey
   if (url === undefined || keyText === undefined)
     throw new Misuse(
       'this executable does not belong to a release: --from says where releases are, and --public-key who signs them',
@@ -97,13 +91,13 @@ function sourceOf({ options }: Invocation): ReleaseSource {
 }
 
 async function findInstalled({ options }: Invocation): Promise<Installed> {
-  const named = textOption(options, 'executable')
-  if (named === null && !isCompiled)
+  const named = options['executable']
+  if (named === undefined && !isCompiled)
     throw new Misuse('this program runs from its source: --executable names the file to upgrade')
   const place = placeOf(named ?? process.execPath)
   return {
     place,
-    version: named === null ? VERSION : await versionOf(place.path),
+    version: named === undefined ? VERSION : await versionOf(place.path),
     platform: releaseOrigin?.platform ?? ownPlatform(),
     migrations: migrations.map(({ number }) => number),
   }
@@ -118,7 +112,7 @@ async function refusePackaged(executable: string): Promise<void> {
 }
 
 function tell(
-  { terminal, options }: Invocation,
+  invocation: Invocation,
   { version, platform, place }: Installed,
   manifest: ReleaseManifest,
   report: UpgradeReport | null,
@@ -133,14 +127,12 @@ function tell(
     isNewer,
     ...(report ?? { outcome: 'checked' }),
   }
-  if (options['json'] === true) terminal.out(JSON.stringify(value, null, 2))
-  else {
-    const { executable, installed, newest, outcome } = value
-    terminal.out(
-      facts({ executable, installed, newest, outcome: report === null ? null : outcome, backup: report?.backup }),
-    )
-    if (report === null && isNewer) terminal.out(`"holdfast upgrade" installs it (${size} bytes).`)
-    for (const remark of report?.remarks ?? []) terminal.out(remark)
-  }
+  const { executable, installed, newest, outcome } = value
+  const text = [
+    facts({ executable, installed, newest, outcome: report === null ? null : outcome, backup: report?.backup }),
+    ...(report === null && isNewer ? [`"holdfast upgrade" installs it (${size} bytes).`] : []),
+    ...(report?.remarks ?? []),
+  ]
+  tellResult(invocation, value, text.join('\n'))
   return report?.outcome === 'rolled-back' ? exitCodes.failed : exitCodes.ok
 }

@@ -19,7 +19,7 @@ The sign-in page shows the code; its QR code contains the link. If the page show
     const { wallet, terminal, options } = invocation
     const { decide, grantedScopeOf } = await import('../../wallet/wallet-consent.ts')
     const request = await shown(invocation)
-    const refused = new Set(typeof options['without'] === 'string' ? options['without'].split(/\s+/) : [])
+    const refused = new Set(options['without']?.split(/\s+/))
     const unknown = [...refused].find((scope) => !request.requestedScope.includes(scope))
     if (unknown !== undefined) throw new Misuse(`the app does not request ${unknown}`)
     const matchCode = request.matchRequired ? await matchCodeOf(invocation) : null
@@ -43,7 +43,7 @@ export async function shown({
 
 async function matchCodeOf({ terminal, options }: Invocation): Promise<string> {
   const given = options['match-code']
-  if (typeof given === 'string') return given.trim()
+  if (given !== undefined) return given.trim()
   if (!terminal.isInteractive) throw new Misuse('the page shows a number: add it as --match-code')
   return (await terminal.ask('The number on the page: ')).trim()
 }

@@ -48,8 +48,7 @@ export const identityCommand = ({ run, ...command }: IdentityCommand): Command =
       await requireSettled(invocation, wallet)
       await run({ ...invocation, wallet })
       // Programs read what these options print.
-      if (invocation.options['json'] !== true && invocation.options['print'] !== true)
-        await handOutPaper(invocation, wallet)
+      if (!invocation.flags.has('json') && !invocation.flags.has('print')) await handOutPaper(invocation, wallet)
     },
   })
 
@@ -109,7 +108,7 @@ async function openSame(invocation: Invocation): Promise<Wallet> {
   const { serverOrigin } = await import('../../base/server-request.ts')
   const wallet = await openWallet(invocation)
   const { server } = invocation.options
-  if (typeof server === 'string' && serverOrigin(server) !== wallet.contents.server)
+  if (server !== undefined && serverOrigin(server) !== wallet.contents.server)
     throw new OperatorError(`this wallet is for ${wallet.contents.server}; name another --file`)
   return wallet
 }
@@ -130,7 +129,7 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
   if (WalletFile.exists(path)) return openSame(invocation)
   const server = serverOrigin(await wanted(invocation, 'server', 'Server URL: '))
   const { directory } = options
-  const contents = freshContents(server, typeof directory === 'string' ? serverOrigin(directory) : directoryOf(server))
+  const contents = freshContents(server, directory === undefined ? directoryOf(server) : serverOrigin(directory))
   const passphrase = await passphraseFor(terminal, { isNew: true })
   return new Wallet(WalletFile.fresh(path, passphrase, await workFactor(terminal)), contents, terminal.now)
 }
@@ -143,7 +142,7 @@ export const passphraseFor = (terminal: Terminal, how: { isNew: boolean; name?: 
 /** Returns the value of an option, or the answer to the prompt. Throws `Misuse` if there is neither. */
 export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {
   const given = options[option]
-  if (typeof given === 'string') return given.trim()
+  if (given !== undefined) return given.trim()
   if (!terminal.isInteractive) throw new Misuse(`there is no terminal to prompt at: add --${option}`)
   return (await terminal.ask(question)).trim()
 }
@@ -151,8 +150,8 @@ export async function wanted({ terminal, options }: Invocation, option: string, 
 export const yesOption = { yes: { doc: 'Do not ask for confirmation.' } } as const satisfies Record<string, Option>
 
 /** Throws OperatorError unless `--yes` is given or the user types yes. */
-export async function confirm({ terminal, options }: Invocation, question: string): Promise<void> {
-  if (options['yes'] === true) return
+export async function confirm({ terminal, flags }: Invocation, question: string): Promise<void> {
+  if (flags.has('yes')) return
   if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
   const answer = (await terminal.ask(`${question} Type yes to continue: `)).trim().toLowerCase()
   if (answer !== 'yes') throw new OperatorError('not confirmed; nothing was done')

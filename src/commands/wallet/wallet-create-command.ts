@@ -63,7 +63,7 @@ is interrupted, run it again to continue.`,
 
 /** Until a ceremony has ended, its directory may be corrected. */
 async function changeDirectory({ options: { directory } }: Invocation, wallet: Wallet): Promise<void> {
-  if (wallet.contents.unfinished?.what !== 'creation' || typeof directory !== 'string') return
+  if (wallet.contents.unfinished?.what !== 'creation' || directory === undefined) return
   const { serverOrigin } = await import('../../base/server-request.ts')
   await wallet.update({ directory: serverOrigin(directory) })
 }
@@ -83,8 +83,8 @@ async function wishes(given: Invocation, wallet: Wallet): Promise<Wanted> {
   const { requiresCode } = await import('../../wallet/wallet-creation.ts')
   const options = { ...saidBefore(wallet), ...given.options }
   const { did, code } = options
-  const webDid = typeof did === 'string' ? did.trim() : null
-  const needsCode = typeof code === 'string' || (await requiresCode(wallet, webDid))
+  const webDid = did?.trim() ?? null
+  const needsCode = code !== undefined || (await requiresCode(wallet, webDid))
   const invocation = { ...given, options }
   return {
     handle: (await wanted(invocation, 'handle', 'Handle: ')).replace(/^@/, '').toLowerCase(),
@@ -104,7 +104,7 @@ function saidBefore({ contents: { unfinished } }: Wallet): Partial<Record<(typeo
 const spelled = (code: string) => (/^[a-z0-9]{6}$/i.test(code) ? code.toUpperCase() : code)
 
 async function passwordOf(invocation: Invocation): Promise<string | null> {
-  const { options } = invocation
-  if (options['password'] !== true && options['password-stdin'] !== true) return null
+  const { flags } = invocation
+  if (!flags.has('password') && !flags.has('password-stdin')) return null
   return (await newPassword(invocation)).password
 }

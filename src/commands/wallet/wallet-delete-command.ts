@@ -1,5 +1,5 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import { chosenOption, type Invocation, Misuse } from '../command.ts'
+import { chosenFlag, type Invocation, Misuse } from '../command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 import { identityCommand, wanted } from './wallet-command.ts'
 
@@ -18,9 +18,9 @@ deleted.`,
     yes: { doc: 'Do not ask for confirmation.' },
   },
   async run(invocation) {
-    const { terminal, wallet, options } = invocation
+    const { terminal, wallet, options, flags } = invocation
     const { deleteAccount, endIdentity, requestDeletion } = await import('../../wallet/wallet-account.ts')
-    const part = chosenOption(options, ['keep-identity', 'only-identity'])
+    const part = chosenFlag(flags, ['keep-identity', 'only-identity'])
     if (part !== 'only-identity') {
       if (options['code'] === undefined) {
         await requestDeletion(wallet)
@@ -37,11 +37,8 @@ deleted.`,
 })
 
 /** Throws OperatorError unless `--yes` is given or the handle is typed. */
-async function confirmName(
-  { terminal, wallet, options }: Invocation & { wallet: Wallet },
-  fate: string,
-): Promise<void> {
-  if (options['yes'] === true) return
+async function confirmName({ terminal, wallet, flags }: Invocation & { wallet: Wallet }, fate: string): Promise<void> {
+  if (flags.has('yes')) return
   if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
   const { handle, did } = wallet.contents
   const name = handle ?? wallet.did

@@ -1,5 +1,5 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import { chosenOption, Misuse } from '../command.ts'
+import { chosenFlag, Misuse } from '../command.ts'
 import { identityCommand, warnOfDeposit } from './wallet-command.ts'
 
 export const walletEscrowCommand = identityCommand({
@@ -11,12 +11,12 @@ release; the share in the wallet and the one on paper still restore the identity
     cancel: { doc: 'Stop a recovery that is in progress.' },
     withdraw: { doc: 'Make the server delete its share.' },
   },
-  async run({ terminal, wallet, options }) {
+  async run({ terminal, wallet, flags }) {
     const [{ renewShares }, { cancelRelease, withdrawShare }] = await Promise.all([
       import('../../wallet/wallet-operations.ts'),
       import('../../wallet/wallet-recovery.ts'),
     ])
-    const chosen = chosenOption(options, ['renew', 'cancel', 'withdraw'])
+    const chosen = chosenFlag(flags, ['renew', 'cancel', 'withdraw'])
     if (chosen === undefined) throw new Misuse('one of --renew, --cancel and --withdraw is required')
     await wallet.server.need('escrow', 'keeping a share for recovery')
     const [work, said] = {

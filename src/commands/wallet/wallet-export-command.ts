@@ -12,7 +12,7 @@ identity.`,
   async run(invocation) {
     const {
       terminal,
-      options,
+      flags,
       positionals: [name = ''],
     } = invocation
     const [{ MIN_PASSPHRASE_CHARS, sealText }, { writePrivately }] = await Promise.all([
@@ -22,7 +22,7 @@ identity.`,
     const wallet = await openWallet(invocation)
     const text = `${JSON.stringify(wallet.contents, null, 2)}\n`
     const path = resolve(name)
-    if (options['plain'] === true) {
+    if (flags.has('plain')) {
       writePrivately(path, text, { replace: false })
       terminal.err(`warning: ${path} holds the keys of the identity, and is not encrypted`)
       return

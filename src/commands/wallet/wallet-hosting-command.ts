@@ -1,5 +1,5 @@
 import { OperatorError } from '../../base/operator-error.ts'
-import { chosenOption, Misuse } from '../command.ts'
+import { chosenFlag, Misuse } from '../command.ts'
 import { identityCommand } from './wallet-command.ts'
 
 export const walletHostingCommand = identityCommand({
@@ -11,14 +11,13 @@ any session can edit the document. The wallet's existing session still works.`,
     off: { doc: 'Stop publishing it.' },
     document: { value: 'FILE', doc: 'Publish this document instead.' },
   },
-  async run({ terminal, wallet, options }) {
+  async run({ terminal, wallet, options, flags }) {
     const { publishDocument, setHosting } = await import('../../wallet/wallet-account.ts')
-    const chosen = chosenOption(options, ['on', 'off'])
+    const chosen = chosenFlag(flags, ['on', 'off'])
     const file = options['document']
-    if (chosen === undefined && typeof file !== 'string')
-      throw new Misuse('one of --on, --off and --document is required')
+    if (chosen === undefined && file === undefined) throw new Misuse('one of --on, --off and --document is required')
     if (chosen !== undefined) await setHosting(wallet, chosen === 'on')
-    if (typeof file === 'string') await publishDocument(wallet, documentIn(terminal.readFile(file), file))
+    if (file !== undefined) await publishDocument(wallet, documentIn(terminal.readFile(file), file))
     terminal.out('Done.')
   },
 })

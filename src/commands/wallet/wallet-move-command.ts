@@ -43,7 +43,7 @@ server. If the move is interrupted, run the command again to continue. You can m
 })
 
 async function wishes(invocation: Invocation, wallet: Wallet) {
-  const { positionals, options } = invocation
+  const { positionals, options, flags } = invocation
   const [{ serverOrigin }, { parseHandle }] = await Promise.all([
     import('../../base/server-request.ts'),
     import('../../protocol/identifiers.ts'),
@@ -54,9 +54,8 @@ async function wishes(invocation: Invocation, wallet: Wallet) {
   const handle = parseHandle(typed.replace(/^@/, ''))
   if (handle === null) throw new OperatorError(`${typed} is not a handle`)
   const email = await wanted(invocation, 'email', 'Email address: ')
-  const code = options['code']
-  const wantsPassword = options['password'] === true || options['password-stdin'] === true
+  const wantsPassword = flags.has('password') || flags.has('password-stdin')
   const password = wantsPassword ? (await newPassword(invocation)).password : null
   await confirm(invocation, `${wallet.contents.handle ?? wallet.did} moves to ${to} as ${handle}.`)
-  return { to, handle, email, inviteCode: typeof code === 'string' ? code.trim() : null, password }
+  return { to, handle, email, inviteCode: options['code']?.trim() ?? null, password }
 }

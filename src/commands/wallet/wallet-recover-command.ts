@@ -47,7 +47,7 @@ async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault
     const { finishPending } = await import('../../wallet/wallet-operations.ts')
     return finishPending(wallet)
   }
-  const byMail = invocation.options['offline'] !== true
+  const byMail = !invocation.flags.has('offline')
   const isNew = await begin(invocation, wallet, byMail)
   const released = byMail ? await shareOfServer(invocation, wallet, isNew) : null
   if (byMail && released === null) return null
@@ -84,16 +84,12 @@ async function shareOfServer(
 }
 
 /** Begin a recovery unless one is under way. Returns whether it began. */
-async function begin(
-  { options, positionals: [account] }: Invocation,
-  wallet: Wallet,
-  byMail: boolean,
-): Promise<boolean> {
+async function begin({ flags, positionals: [account] }: Invocation, wallet: Wallet, byMail: boolean): Promise<boolean> {
   const { beginRecovery } = await import('../../wallet/wallet-recovery.ts')
   const { did, unfinished } = wallet.contents
   const underWay = unfinished?.what === 'recovery' ? unfinished.did : null
   if (underWay === null && did !== null) throw new OperatorError(`this wallet holds ${did}; name another --file`)
-  if (underWay !== null && options['again'] !== true) return false
+  if (underWay !== null && !flags.has('again')) return false
   const name = account ?? underWay
   if (name === null) throw new Misuse('the handle or the DID of the identity is required')
   await beginRecovery(wallet, name, { byMail })

@@ -1,4 +1,4 @@
-import { facts } from '../report.ts'
+import { facts, jsonOption } from '../report.ts'
 import { identityCommand } from './wallet-command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
@@ -6,11 +6,11 @@ export const walletShowCommand = identityCommand({
   summary: 'Show the identity, and who can move it.',
   details:
     "Lists the identity's rotation keys from the directory, highest first: each can undo changes by those below it.",
-  options: { json: { doc: 'Print JSON, for scripts.' } },
-  async run({ terminal, wallet, options }) {
+  options: jsonOption,
+  async run({ terminal, wallet, flags }) {
     const { identityView } = await import('../../wallet/wallet-view.ts')
     const view = await identityView(wallet)
-    if (options['json'] === true) return terminal.out(JSON.stringify(view, null, 2))
+    if (flags.has('json')) return terminal.out(JSON.stringify(view, null, 2))
     const { keys, handle, did, server, deviceKey, repositoryKey, shares } = view
     const ranked = keys.map(({ key, holder }, rank) => `  ${rank + 1}. ${key}\n     ${holderWords[holder]}`)
     terminal.out(

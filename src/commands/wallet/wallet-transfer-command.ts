@@ -26,12 +26,12 @@ export const walletTransferCommand = walletCommand({
   },
   async run(invocation) {
     const { join, to } = invocation.options
-    if (typeof join === 'string') return joinWith(invocation, join)
+    if (join !== undefined) return joinWith(invocation, join)
     const wallet = await openWallet(invocation)
     const { unfinished } = wallet.contents
     if (unfinished?.what === 'arrival' || unfinished?.what === 'rekeying') return arrive(invocation, wallet)
     if (unfinished?.what !== 'hand-over') await requireSettled(invocation, wallet)
-    if (typeof to === 'string') return handOver(invocation, wallet, to)
+    if (to !== undefined) return handOver(invocation, wallet, to)
     await begin(invocation, wallet)
   },
 })
@@ -66,8 +66,8 @@ async function joinWith(invocation: Invocation, account: string): Promise<void> 
   const { code, 'recovery-key': recoveryKey } = invocation.options
   await joinTransfer(wallet, {
     account,
-    code: typeof code === 'string' ? code.trim().toUpperCase() : null,
-    recoveryKey: typeof recoveryKey === 'string' ? recoveryKey.trim() : null,
+    code: code?.trim().toUpperCase() ?? null,
+    recoveryKey: recoveryKey?.trim() ?? null,
   })
   invocation.terminal.out(`This device is ready. On the old one:
 

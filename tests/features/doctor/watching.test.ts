@@ -8,7 +8,11 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.t
 const NOWHERE = 'http://127.0.0.1:1'
 
 /** Runs the command on a server; `rounds` happen one after another, before each further round. */
-async function examined(pds: TestPds, options: Record<string, string | true>, ...rounds: (() => Promise<unknown>)[]) {
+async function examined(
+  pds: TestPds,
+  { flags = [], ...options }: { flags?: string[]; every?: string },
+  ...rounds: (() => Promise<unknown>)[]
+) {
   const { port, dataDir, databaseUrl, publicUrl } = pds.ctx.config
   const env = {
     SERVICE_PORT: String(port),
@@ -32,13 +36,13 @@ async function examined(pds: TestPds, options: Record<string, string | true>, ..
       await closed
     },
   }
-  const code = await doctorCommand.run({ terminal, positionals: [], options: { dev: true, ...options } })
+  const code = await doctorCommand.run({ terminal, positionals: [], options, flags: new Set(['dev', ...flags]) })
   return { code, lines, pauses }
 }
 
 test('with --json, each check is an object on a line of its own', async () => {
   await using pds = await startPds()
-  const { code, lines } = await examined(pds, { json: true })
+  const { code, lines } = await examined(pds, { flags: ['json'] })
   const findings = lines.map((line) => JSON.parse(line))
   expect(code).toBe(findings.some(({ state }) => state === 'fault') ? 1 : 0)
   expect(findings).toContainEqual({
@@ -60,7 +64,7 @@ test('with --watch, a round prints what has changed, and nothing else', async ()
   const { config } = pds.ctx
   const { lines, pauses } = await examined(
     pds,
-    { json: true, watch: true, every: '30' },
+    { flags: ['json', 'watch'], every: '30' },
     async () => {},
     () => pds.stop(),
     () => pds.restart({ port: config.port }),
@@ -80,7 +84,7 @@ test('with --watch, a round prints what has changed, and nothing else', async ()
 
 test('people see when a change was found; the exit status is that of the last round', async () => {
   await using pds = await startPds()
-  const { code, lines, pauses } = await examined(pds, { watch: true, every: '999999999' }, () => pds.stop())
+  const { code, lines, pauses } = await examined(pds, { flags: ['watch'], every: '999999999' }, () => pds.stop())
   expect(lines.find((line) => line.includes('no server listens'))).toMatch(
     /^\d{4}-\d\d-\d\d \d\d:\d\d {2}FAULT server +no server listens/,
   )
