@@ -16,7 +16,7 @@ export interface Answer {
   failed?: boolean
 }
 
-interface OperatorCommand extends Omit<Command, 'run'> {
+export interface OperatorCommand extends Omit<Command, 'run'> {
   /** The command sends no token, and needs none. */
   isOpen?: boolean
   run(invocation: Invocation & { server: Server }): Promise<Answer>

@@ -1,16 +1,12 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { Misuse } from '../command.ts'
-import { adminCommand } from '../admin-command.ts'
-import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand, nameOf } from './operator-accounts.ts'
 
-export const accountDeleteCommand = adminCommand({
+export const accountDeleteCommand = accountCommand({
   summary: 'Delete an account and all its data permanently.',
-  parameters: ['<account>'],
-  details: `${NAMED_BY}
-Asks you to confirm by typing its handle, unless --yes is given.`,
+  details: 'Asks you to confirm by typing its handle, unless --yes is given.',
   options: { yes: { doc: 'Do not ask for confirmation.' } },
-  async run({ terminal, server, positionals: [name = ''], flags }) {
-    const account = await findAccount(server, name)
+  async run({ terminal, server, account, flags }) {
     const { did, handle } = account
     const proof = handle ?? did
     if (!flags.has('yes')) {

@@ -1,6 +1,5 @@
-import { adminCommand } from '../admin-command.ts'
 import { facts } from '../report.ts'
-import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand, nameOf } from './operator-accounts.ts'
 
 interface Ended {
   sessionsRevoked: number
@@ -10,17 +9,14 @@ interface Ended {
   delegationsRevoked: number
 }
 
-export const accountEndSessionsCommand = adminCommand({
+export const accountEndSessionsCommand = accountCommand({
   summary: 'End all access to an account, or one session, app, agent, browser or app password.',
-  parameters: ['<account>', '[id]'],
-  details: `${NAMED_BY}
-"account sessions" lists ids. Without one, everything ends: sessions, app passwords, apps, agents, delegates and
+  parameters: ['[id]'],
+  details: `"account sessions" lists ids. Without one, everything ends: sessions, app passwords, apps, agents, delegates and
 browsers.
 
 The password stays: "account reset-password" replaces it.`,
-  async run({ server, positionals: [name = '', id] }) {
-    const account = await findAccount(server, name)
-    const path = `/v1/admin/accounts/${encodeURIComponent(account.did)}`
+  async run({ server, account, path, positionals: [id] }) {
     if (id !== undefined)
       return {
         value: await server.post(`${path}/access/end`, { id }),

@@ -1,8 +1,7 @@
 import { integerOption } from '../command.ts'
-import { adminCommand } from '../admin-command.ts'
 import { pages } from '../operator-pages.ts'
 import { minute, table } from '../report.ts'
-import { findAccount, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand } from './operator-accounts.ts'
 
 interface ListedEvent {
   at: string
@@ -15,19 +14,15 @@ interface ListedEvent {
   times: number
 }
 
-export const accountEventsCommand = adminCommand({
+export const accountEventsCommand = accountCommand({
   summary: 'List what happened to an account in the last 90 days.',
-  parameters: ['<account>'],
-  details: `${NAMED_BY}
-Lists sign-ins and changes to the account and its access, newest first, as the holder sees them on
+  details: `Lists sign-ins and changes to the account and its access, newest first, as the holder sees them on
 the account page. Of an IP address, only the network is stored.`,
   options: { limit: { value: 'n', doc: 'List at most this many.' } },
-  async run({ server, options, positionals: [name = ''] }) {
-    const { did } = await findAccount(server, name)
-    const path = `/v1/admin/accounts/${encodeURIComponent(did)}/events`
+  async run({ server, path, options }) {
     const events = await pages<ListedEvent>(
       server,
-      path,
+      `${path}/events`,
       'events',
       {},
       {

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
-import { adminCommand } from '../admin-command.ts'
-import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand, nameOf } from './operator-accounts.ts'
 
 interface Restored {
   blobs: { stored: number; present: number }
@@ -10,22 +9,19 @@ interface Restored {
   preferences: number
 }
 
-export const accountImportArchiveCommand = adminCommand({
+export const accountImportArchiveCommand = accountCommand({
   summary: 'Restore an account of this server from its archive.',
-  parameters: ['<account>', '<file>'],
-  details: `${NAMED_BY}
-The account must exist: a new or deactivated account to which the identity moves, or one whose data was lost.
+  parameters: ['<file>'],
+  details: `The account must exist: a new or deactivated account to which the identity moves, or one whose data was lost.
 "account export" makes the file, here or on another server.
 
 Stores the blobs that the account does not have, replaces its repository with the one in the archive, signed again with
 the key that the account has here, and replaces its preferences. Records that are not in the archive are lost. A broken
 archive changes nothing that others see. If the command is interrupted, run it again.`,
-  async run({ server, positionals: [name = '', file = ''] }) {
-    const path = resolve(file)
-    if (!existsSync(path)) throw new OperatorError(`${path} does not exist`)
-    const account = await findAccount(server, name)
-    const about = `/v1/admin/accounts/${encodeURIComponent(account.did)}/archive`
-    const restored = await server.upload<Restored>(about, path, 'application/zip')
+  async run({ server, account, path, positionals: [name = ''] }) {
+    const file = resolve(name)
+    if (!existsSync(file)) throw new OperatorError(`${file} does not exist`)
+    const restored = await server.upload<Restored>(`${path}/archive`, file, 'application/zip')
     const { blobs, hasRepo, preferences } = restored
     const parts = [
       hasRepo ? 'its repository' : 'no repository',

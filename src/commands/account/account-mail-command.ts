@@ -1,17 +1,14 @@
 import { Misuse } from '../command.ts'
-import { adminCommand } from '../admin-command.ts'
-import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand, nameOf } from './operator-accounts.ts'
 
-export const accountMailCommand = adminCommand({
+export const accountMailCommand = accountCommand({
   summary: 'Mail the holder of an account.',
-  parameters: ['<account>', '<line>'],
-  details: `${NAMED_BY}
-The text is one line, or standard input if it is "-".`,
+  parameters: ['<line>'],
+  details: 'The text is one line, or standard input if it is "-".',
   options: { subject: { value: 'TEXT', doc: 'Subject of the mail.' } },
-  async run({ server, terminal, positionals: [name = '', given = ''], options: { subject } }) {
+  async run({ server, account, terminal, positionals: [given = ''], options: { subject } }) {
     const content = given === '-' ? await restOf(terminal) : given
     if (content.trim() === '') throw new Misuse('there is no text to mail')
-    const account = await findAccount(server, name)
     const { logged = false } = await server.post<{ logged?: boolean }>('/xrpc/com.atproto.admin.sendEmail', {
       recipientDid: account.did,
       senderDid: account.did,

@@ -1,6 +1,5 @@
-import { adminCommand } from '../admin-command.ts'
 import { minute, table } from '../report.ts'
-import { findAccount, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand } from './operator-accounts.ts'
 
 interface Access {
   id: string
@@ -12,15 +11,11 @@ interface Access {
   openedFrom: string | null
 }
 
-export const accountSessionsCommand = adminCommand({
+export const accountSessionsCommand = accountCommand({
   summary: 'List who has access to an account: sessions, apps, agents, browsers and app passwords.',
-  parameters: ['<account>'],
-  details: `${NAMED_BY}
-
-"account end-sessions" ends one of them, or all.`,
-  async run({ server, positionals: [name = ''] }) {
-    const { did } = await findAccount(server, name)
-    const { access } = await server.get<{ access: Access[] }>(`/v1/admin/accounts/${encodeURIComponent(did)}/access`)
+  details: '"account end-sessions" ends one of them, or all.',
+  async run({ server, path }) {
+    const { access } = await server.get<{ access: Access[] }>(`${path}/access`)
     const rows = access.map((one) => [
       one.kind,
       one.name ?? '',

@@ -1,5 +1,4 @@
-import { adminCommand } from '../admin-command.ts'
-import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand, nameOf } from './operator-accounts.ts'
 import { facts, minute } from '../report.ts'
 
 const shares: Record<string, string> = {
@@ -10,12 +9,10 @@ const shares: Record<string, string> = {
   collected: 'handed out within the last hour',
 }
 
-export const accountShowCommand = adminCommand({
+export const accountShowCommand = accountCommand({
   summary: 'Show the data of an account.',
-  parameters: ['<account>'],
-  details: NAMED_BY,
-  async run({ server, positionals: [name = ''] }) {
-    const account = await findAccount(server, name)
+  details: '',
+  async run({ account }) {
     const {
       did,
       handle,

@@ -1,5 +1,4 @@
-import { adminCommand } from '../admin-command.ts'
-import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'
+import { accountCommand, nameOf } from './operator-accounts.ts'
 import { bytes, facts, minute } from '../report.ts'
 
 interface Usage {
@@ -17,12 +16,10 @@ interface Storage {
   largestBlob: { cid: string; size: number } | null
 }
 
-export const accountUsageCommand = adminCommand({
+export const accountUsageCommand = accountCommand({
   summary: 'Show how much an account stores.',
-  parameters: ['<account>'],
-  details: NAMED_BY,
-  async run({ server, positionals: [name = ''] }) {
-    const account = await findAccount(server, name)
+  details: '',
+  async run({ server, account }) {
     const about = `/v1/accounts/${encodeURIComponent(account.did)}`
     const [usage, storage] = await Promise.all([
       server.get<Usage>(`${about}/usage`),

@@ -1,8 +1,9 @@
-/** Helpers that the account commands share: find an account by name, and obtain a new password. */
+/** What commands about accounts share: find an account by name, and obtain a new password. */
 import { randomBytes } from 'node:crypto'
 import { OperatorError } from '../../base/operator-error.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { chosenFlag, type Invocation, Misuse, type Option } from '../command.ts'
+import { type Answer, adminCommand, type OperatorCommand } from '../admin-command.ts'
+import { chosenFlag, type Command, type Invocation, Misuse, type Option } from '../command.ts'
 import type { Server } from '../operator-server.ts'
 
 export const NAMED_BY =
@@ -31,6 +32,33 @@ export interface FoundAccount {
   /** The accounts that it created for programs. */
   children: { did: string; handle: string | null; status: string }[]
 }
+
+/** The account that a command is about. */
+export interface AboutAccount {
+  server: Server
+  account: FoundAccount
+  /** The account's path among the endpoints of operators. */
+  path: string
+}
+
+interface AccountCommand extends Omit<OperatorCommand, 'run'> {
+  /** The arguments after the account. `run` gets only these as `positionals`. */
+  parameters?: readonly string[]
+  run(invocation: Invocation & AboutAccount): Promise<Answer>
+}
+
+/** A command about the account that its first argument names. */
+export const accountCommand = ({ parameters = [], details, run, ...command }: AccountCommand): Command =>
+  adminCommand({
+    ...command,
+    parameters: ['<account>', ...parameters],
+    details: details === '' ? NAMED_BY : `${NAMED_BY}\n\n${details}`,
+    async run({ positionals: [name = '', ...positionals], ...invocation }) {
+      const account = await findAccount(invocation.server, name)
+      const path = `/v1/admin/accounts/${encodeURIComponent(account.did)}`
+      return run({ ...invocation, positionals, account, path })
+    },
+  })
 
 /**
  * Find an account by DID, email address or handle, with or without `@` and domain. Throws OperatorError if there is

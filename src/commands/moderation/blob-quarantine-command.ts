@@ -1,20 +1,18 @@
 import { DAY_SECS } from '../../base/durations.ts'
-import { adminCommand } from '../admin-command.ts'
-import { findAccount } from '../account/operator-accounts.ts'
+import { accountCommand } from '../account/operator-accounts.ts'
 import { integerOption, Misuse } from '../command.ts'
 
 const DEFAULT_DAYS = 30
 
-export const blobQuarantineCommand = adminCommand({
+export const blobQuarantineCommand = accountCommand({
   summary: 'Put a blob into quarantine: only moderators can read it until the quarantine ends.',
-  parameters: ['<account>', '<cid>'],
+  parameters: ['<cid>'],
   details: 'Nothing is deleted. "blob release" ends a quarantine early, and "blob quarantined" lists all of them.',
   options: {
     days: { value: 'n', doc: `Duration of the quarantine. Default: ${DEFAULT_DAYS}.` },
     'at-end': { value: 'WHAT', doc: 'What happens when it ends: release (the default) or takedown.' },
   },
-  async run({ server, positionals: [name = '', cid = ''], options }) {
-    const { did } = await findAccount(server, name)
+  async run({ server, account: { did }, positionals: [cid = ''], options }) {
     const atEnd = options['at-end'] ?? 'release'
     if (atEnd !== 'release' && atEnd !== 'takedown') throw new Misuse('--at-end takes "release" or "takedown"')
     const secs = (integerOption(options, 'days', 1) ?? DEFAULT_DAYS) * DAY_SECS

@@ -2,21 +2,19 @@ import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
-import { adminCommand } from '../admin-command.ts'
-import { findAccount } from '../account/operator-accounts.ts'
+import { accountCommand } from '../account/operator-accounts.ts'
 import { bytes } from '../report.ts'
 
-export const blobReadCommand = adminCommand({
+export const blobReadCommand = accountCommand({
   summary: 'Save a blob to a file, even if it is in quarantine or taken down.',
-  parameters: ['<account>', '<cid>', '[file]'],
+  parameters: ['<cid>', '[file]'],
   details: `By default, the file is named after the CID, in the current folder. An existing file is not replaced. The audit log
 records who read the blob.`,
-  async run({ server, positionals: [name = '', cid = '', given] }) {
-    const { did } = await findAccount(server, name)
-    const path = resolve(given ?? cid.replace(/[^\w-]/g, '_'))
-    const from = `/v1/admin/accounts/${encodeURIComponent(did)}/data/blob?${new URLSearchParams({ cid })}`
-    const size = await save(server.download(from), path, cid)
-    return { value: { did, cid, file: path, bytes: size }, text: `Saved to ${path} (${bytes(size)}).` }
+  async run({ server, account: { did }, path, positionals: [cid = '', given] }) {
+    const file = resolve(given ?? cid.replace(/[^\w-]/g, '_'))
+    const blob = server.download(`${path}/data/blob?${new URLSearchParams({ cid })}`)
+    const size = await save(blob, file, cid)
+    return { value: { did, cid, file, bytes: size }, text: `Saved to ${file} (${bytes(size)}).` }
   },
 })
 

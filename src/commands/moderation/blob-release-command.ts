@@ -1,12 +1,10 @@
-import { adminCommand } from '../admin-command.ts'
-import { findAccount } from '../account/operator-accounts.ts'
+import { accountCommand } from '../account/operator-accounts.ts'
 
-export const blobReleaseCommand = adminCommand({
+export const blobReleaseCommand = accountCommand({
   summary: 'End the quarantine of a blob: everyone can read it again.',
-  parameters: ['<account>', '<cid>'],
+  parameters: ['<cid>'],
   details: '',
-  async run({ server, positionals: [name = '', cid = ''] }) {
-    const { did } = await findAccount(server, name)
+  async run({ server, account: { did }, positionals: [cid = ''] }) {
     const value = await server.post('/v1/admin/blobs/release', { did, cid })
     return { value, text: `${cid} is released.` }
   },

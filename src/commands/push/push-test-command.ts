@@ -1,5 +1,4 @@
-import { adminCommand } from '../admin-command.ts'
-import { findAccount, NAMED_BY, nameOf } from '../account/operator-accounts.ts'
+import { accountCommand, nameOf } from '../account/operator-accounts.ts'
 import { facts, table } from '../report.ts'
 
 interface TestPushes {
@@ -8,16 +7,12 @@ interface TestPushes {
   devices: { deviceId: string; steps: { step: string; detail: string }[]; outcome: string }[]
 }
 
-export const pushTestCommand = adminCommand({
+export const pushTestCommand = accountCommand({
   summary: 'Send a push notification to every device of an account.',
-  parameters: ['<account>'],
-  details: `${NAMED_BY}
-
-Prints each step: connecting to the relay, enrolling if the relay requires it, sealing, and the relay's response. Sends
+  details: `Prints each step: connecting to the relay, enrolling if the relay requires it, sealing, and the relay's response. Sends
 at once, ahead of the queue, even while pushes are paused because the relay refused to enroll this server. "delivered"
 means that Apple accepted the push, not that the device showed it. A device that chose pings is woken without content.`,
-  async run({ server, positionals: [name = ''] }) {
-    const account = await findAccount(server, name)
+  async run({ server, account }) {
     const sent = await server.post<TestPushes>('/v1/admin/notifications/test', { did: account.did })
     const { devices } = sent
     const rows = devices.flatMap(({ deviceId, steps, outcome }) => [
