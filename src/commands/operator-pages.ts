@@ -4,29 +4,26 @@ import { adminCommand } from './admin-command.ts'
 import type { Parameters, Server } from './operator-server.ts'
 import { table } from './report.ts'
 
-interface Bounds {
-  /** Maximum number of items to return; undefined returns all. */
-  limit: number | undefined
-  /** Maximum page size of the route. */
-  pageSize: number
-}
+/** Items in a page: no route allows fewer at most. */
+const PAGE_ITEMS = 100
 
 /**
- * Read a paginated list. `name` is the member of each page that holds the items. Throws OperatorError if it holds none.
+ * Read a paginated list, of which `limit` items at most. `name` is the member of each page that holds the items. Throws
+ * OperatorError if it holds none.
  */
 export async function pages<Item>(
   server: Server,
   path: string,
   name: string,
-  parameters: Parameters,
-  { limit = Infinity, pageSize }: Bounds,
+  parameters: Parameters = {},
+  limit = Infinity,
 ): Promise<Item[]> {
   const items: Item[] = []
   let cursor: string | undefined
   do {
     const page = await server.get<Record<string, Item[]> & { cursor?: string }>(path, {
       ...parameters,
-      limit: Math.min(pageSize, limit - items.length),
+      limit: Math.min(PAGE_ITEMS, limit - items.length),
       cursor,
     })
     const found = page[name]
@@ -41,18 +38,16 @@ interface ListCommand<Item> extends Pick<Command, 'summary' | 'details'> {
   path: string
   /** Member of each page that holds the items. */
   member: string
-  /** Maximum page size of the route. */
-  pageSize: number
   /** The cells of a row, by the title of their column. */
   columns: Readonly<Record<string, (item: Item) => string>>
 }
 
 /** A command that lists all that a paginated route returns. */
-export const listCommand = <Item>({ path, member, pageSize, columns, ...command }: ListCommand<Item>): Command =>
+export const listCommand = <Item>({ path, member, columns, ...command }: ListCommand<Item>): Command =>
   adminCommand({
     ...command,
     async run({ server }) {
-      const items = await pages<Item>(server, path, member, {}, { limit: undefined, pageSize })
+      const items = await pages<Item>(server, path, member)
       const rows = items.map((item) => Object.values(columns).map((cell) => cell(item)))
       return { value: items, text: table(Object.keys(columns), rows) }
     },

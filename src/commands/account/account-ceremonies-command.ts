@@ -22,7 +22,6 @@ CODE says whether the claim code is still unused, SESSION whether the wallet can
 creation is deleted after a week, or after a month if its identity is already in the directory.`,
   path: '/v1/admin/ceremonies',
   member: 'ceremonies',
-  pageSize: 100,
   columns: {
     HANDLE: ({ handle }) => handle,
     STATE: ({ state }) => state,

@@ -20,16 +20,7 @@ export const accountEventsCommand = accountCommand({
 the account page. Of an IP address, only the network is stored.`,
   options: { limit: { value: 'n', doc: 'List at most this many.' } },
   async run({ server, path, options }) {
-    const events = await pages<ListedEvent>(
-      server,
-      `${path}/events`,
-      'events',
-      {},
-      {
-        limit: integerOption(options, 'limit', 1),
-        pageSize: 100,
-      },
-    )
+    const events = await pages<ListedEvent>(server, `${path}/events`, 'events', {}, integerOption(options, 'limit', 1))
     const rows = events.map(({ at, message, means, subject, program, network, byOperator, times }) => [
       minute(at)!,
       `${message}${means === undefined ? '' : ` (${means})`}${times === 1 ? '' : `, ${times} times that day`}`,

@@ -21,11 +21,13 @@ export const accountListCommand = adminCommand({
     limit: { value: 'n', doc: 'List at most this many.' },
   },
   async run({ server, options }) {
-    const wanted = { q: options['search'], status: options['status'] }
-    const accounts = await pages<ListedAccount>(server, '/v1/admin/accounts', 'accounts', wanted, {
-      limit: integerOption(options, 'limit', 1),
-      pageSize: 100,
-    })
+    const accounts = await pages<ListedAccount>(
+      server,
+      '/v1/admin/accounts',
+      'accounts',
+      { q: options['search'], status: options['status'] },
+      integerOption(options, 'limit', 1),
+    )
     const rows = accounts.map(({ did, handle, createdAt, status: state, totalBytes, flags }) => [
       handle ?? '–',
       did,

@@ -13,7 +13,6 @@ export const accountRecoveriesCommand = listCommand<ReleaseView>({
   details: 'Newest first, without releases that were collected or cancelled.',
   path: '/v1/admin/recovery-releases',
   member: 'releases',
-  pageSize: 100,
   columns: {
     ACCOUNT: ({ did }) => did,
     REQUESTED: ({ requestedAt }) => minute(requestedAt)!,

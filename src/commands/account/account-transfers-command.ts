@@ -16,7 +16,6 @@ export const accountTransfersCommand = listCommand<TransferView>({
   details: 'Newest first. A pending transfer ends when its code expires. An accepted one has yet to be completed.',
   path: '/v1/admin/transfers',
   member: 'transfers',
-  pageSize: 200,
   columns: {
     ID: ({ id }) => id,
     ACCOUNT: ({ handle, did }) => handle ?? did,

@@ -45,6 +45,6 @@ export async function signUpsIn(
   }
   const first = await server.get<SignUpPage>(PATH, { from: textOf('from'), until: textOf('until'), limit: 1 })
   const { from, until } = first
-  const accounts = await pages<SignUp>(server, PATH, 'accounts', { from, until }, { limit: undefined, pageSize: 100 })
+  const accounts = await pages<SignUp>(server, PATH, 'accounts', { from, until })
   return { ...first, accounts }
 }

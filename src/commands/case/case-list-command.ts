@@ -14,10 +14,7 @@ export const caseListCommand = adminCommand({
   async run({ server, options: { state, account } }) {
     const did = account === undefined ? undefined : (await findAccount(server, account)).did
     const wanted = { state, did }
-    const cases = await pages<ListedCase>(server, '/v1/admin/cases', 'cases', wanted, {
-      limit: undefined,
-      pageSize: 100,
-    })
+    const cases = await pages<ListedCase>(server, '/v1/admin/cases', 'cases', wanted)
     const rows = cases.map((one) => [
       String(one.id),
       one.state,

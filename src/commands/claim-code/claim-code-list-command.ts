@@ -14,7 +14,6 @@ export const claimCodeListCommand = listCommand<ClaimCode>({
   details: '',
   path: '/v1/accounts/claim-codes',
   member: 'codes',
-  pageSize: 200,
   columns: {
     CODE: ({ code }) => code,
     STATUS: ({ status }) => status,

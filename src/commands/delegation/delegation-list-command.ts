@@ -23,8 +23,7 @@ ${NAMED_BY}`,
   parameters: ['[account]'],
   async run({ server, positionals: [name] }) {
     const did = name === undefined ? undefined : (await findAccount(server, name)).did
-    const bounds = { limit: undefined, pageSize: 100 }
-    const found = await pages<ListedDelegation>(server, '/v1/admin/delegations', 'delegations', { did }, bounds)
+    const found = await pages<ListedDelegation>(server, '/v1/admin/delegations', 'delegations', { did })
     const rows = found.map((one) => [
       one.id,
       one.handle ?? one.did,

@@ -6,10 +6,4 @@ export type Invite = LexDefs['com.atproto.server.defs#inviteCode']
 
 /** Returns all invite codes, newest first. */
 export const allInvites = (server: Server): Promise<Invite[]> =>
-  pages(
-    server,
-    '/xrpc/com.atproto.admin.getInviteCodes',
-    'codes',
-    { sort: 'recent' },
-    { limit: undefined, pageSize: 500 },
-  )
+  pages(server, '/xrpc/com.atproto.admin.getInviteCodes', 'codes', { sort: 'recent' })

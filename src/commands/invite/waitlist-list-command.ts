@@ -6,7 +6,6 @@ export const waitlistListCommand = listCommand<{ email: string; handle?: string;
   details: '',
   path: '/v1/admin/waitlist',
   member: 'signups',
-  pageSize: 100,
   columns: {
     ADDRESS: ({ email }) => email,
     HANDLE: ({ handle }) => handle ?? '',

@@ -15,7 +15,6 @@ export const blobQuarantinedCommand = listCommand<Quarantined>({
   details: '',
   path: '/v1/admin/blobs/quarantine',
   member: 'blobs',
-  pageSize: 100,
   columns: {
     ACCOUNT: ({ handle, did }) => handle ?? did,
     CID: ({ cid }) => cid,

@@ -30,7 +30,7 @@ export const auditCommand = adminCommand({
       '/v1/admin/audit',
       'events',
       { action, actor, subject },
-      { limit: integerOption(options, 'limit', 1) ?? DEFAULT_EVENTS, pageSize: 100 },
+      integerOption(options, 'limit', 1) ?? DEFAULT_EVENTS,
     )
     const rows = events.map(({ createdAt, actor, action, subject = '', reason = '' }) => [
       minute(createdAt)!,

@@ -14,7 +14,6 @@ export const operatorListCommand = listCommand<ListedOperator>({
   details: '',
   path: '/v1/admin/operators',
   member: 'operators',
-  pageSize: 100,
   columns: {
     HANDLE: ({ handle }) => handle ?? '–',
     DID: ({ did }) => did,

@@ -17,7 +17,6 @@ export const operatorSessionsCommand = listCommand<ListedSession>({
   details: 'With the token of a session, lists only the sessions of its account, unless the account is an owner.',
   path: '/v1/admin/sessions',
   member: 'sessions',
-  pageSize: 100,
   columns: {
     ID: ({ id }) => id,
     ACCOUNT: ({ handle, did }) => handle ?? did,

@@ -34,8 +34,6 @@ interface OpenAccount {
 }
 
 const PATH = '/v1/admin/host-rename'
-/** Most accounts that the route lists at once. */
-const PAGE_ACCOUNTS = 100
 
 export const renameHostCommand = adminCommand({
   summary: 'Give the server another name, and update all identities to its new address.',
@@ -153,13 +151,7 @@ const leftToDo: Readonly<Record<string, string>> = {
 }
 
 async function openAccounts(server: Server): Promise<Answer> {
-  const accounts = await pages<OpenAccount>(
-    server,
-    `${PATH}/open`,
-    'accounts',
-    {},
-    { limit: undefined, pageSize: PAGE_ACCOUNTS },
-  )
+  const accounts = await pages<OpenAccount>(server, `${PATH}/open`, 'accounts')
   const rows = accounts.map(({ did, handle, state, detail, handleFault }) => [
     handle ?? '',
     did,

@@ -30,8 +30,8 @@ parameters. Exits with 1 if no request has the id.`,
       server,
       '/v1/admin/requests',
       'requests',
-      { id, kind: chosenFlag(flags, ['failed', 'refused']) ?? undefined },
-      { limit: integerOption(options, 'limit', 1) ?? DEFAULT_REQUESTS, pageSize: 100 },
+      { id, kind: chosenFlag(flags, ['failed', 'refused']) },
+      integerOption(options, 'limit', 1) ?? DEFAULT_REQUESTS,
     )
     const rows = requests.map((request) => [
       minute(request.at)!,

@@ -43,13 +43,7 @@ export const stepListCommand = adminCommand({
       return { value: kinds, text: table(['KIND', 'WAITING', 'FAILED', 'OLDEST', 'NEXT TRY', 'LAST ERROR'], rows) }
     }
     await requireKind(server, kind)
-    const steps = await pages<StepView>(
-      server,
-      '/v1/admin/steps',
-      'steps',
-      { kind },
-      { limit: undefined, pageSize: 100 },
-    )
+    const steps = await pages<StepView>(server, '/v1/admin/steps', 'steps', { kind })
     const rows = steps.map((step) => [
       step.id,
       step.key,
