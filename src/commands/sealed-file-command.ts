@@ -12,6 +12,7 @@ import {
   type Option,
   type Terminal,
 } from './command.ts'
+import { askTwice } from './prompts.ts'
 
 /** A kind of file, and what its commands have in common. */
 export interface SealedFileKind {
@@ -73,8 +74,5 @@ export async function passphraseOf(
   const given = terminal.env[variable]
   if (given !== undefined) return given
   if (!terminal.isInteractive) throw new Misuse(`there is no terminal to prompt for the passphrase: set ${variable}`)
-  const passphrase = await terminal.ask(`${name}: `, { hidden: true })
-  if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true })))
-    throw new Misuse('the two passphrases differ')
-  return passphrase
+  return isNew ? askTwice(terminal, name, 'passphrases') : terminal.ask(`${name}: `, { hidden: true })
 }

@@ -1,14 +1,7 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { adminCommand } from '../admin-command.ts'
-import {
-  describedServer,
-  findAccount,
-  fullHandle,
-  HOW_PASSWORDS_COME,
-  nameOf,
-  newPassword,
-  passwordOptions,
-} from './operator-accounts.ts'
+import { HOW_PASSWORDS_COME, newPassword, newPasswordOptions } from '../prompts.ts'
+import { describedServer, findAccount, fullHandle, nameOf } from './operator-accounts.ts'
 import type { Server } from '../operator-server.ts'
 import { facts } from '../report.ts'
 
@@ -23,7 +16,7 @@ export const accountCreateCommand = adminCommand({
   parameters: ['<handle>', '<address>'],
   details: `A handle without a dot gets the server's first domain.
 ${HOW_PASSWORDS_COME}`,
-  options: passwordOptions,
+  options: newPasswordOptions,
   async run(invocation) {
     const { terminal, server, positionals } = invocation
     const [name = '', email = ''] = positionals.map((word) => word.trim())

@@ -1,4 +1,5 @@
 import { Misuse } from '../command.ts'
+import { restOfInput } from '../prompts.ts'
 import { accountCommand, nameOf } from './operator-accounts.ts'
 
 export const accountMailCommand = accountCommand({
@@ -7,7 +8,7 @@ export const accountMailCommand = accountCommand({
   details: 'The text is one line, or standard input if it is "-".',
   options: { subject: { value: 'TEXT', doc: 'Subject of the mail.' } },
   async run({ server, account, terminal, positionals: [given = ''], options: { subject } }) {
-    const content = given === '-' ? await restOf(terminal) : given
+    const content = given === '-' ? await restOfInput(terminal) : given
     if (content.trim() === '') throw new Misuse('there is no text to mail')
     const { logged = false } = await server.post<{ logged?: boolean }>('/xrpc/com.atproto.admin.sendEmail', {
       recipientDid: account.did,
@@ -24,9 +25,3 @@ export const accountMailCommand = accountCommand({
     }
   },
 })
-
-async function restOf(terminal: { nextLine(): Promise<string | null> }): Promise<string> {
-  const lines: string[] = []
-  for (let line = await terminal.nextLine(); line !== null; line = await terminal.nextLine()) lines.push(line)
-  return lines.join('\n')
-}

@@ -1,13 +1,7 @@
 import { chosenFlag, type Invocation } from '../command.ts'
 import type { Answer } from '../admin-command.ts'
-import {
-  type AboutAccount,
-  accountCommand,
-  HOW_PASSWORDS_COME,
-  nameOf,
-  newPassword,
-  passwordOptions,
-} from './operator-accounts.ts'
+import { HOW_PASSWORDS_COME, newPassword, newPasswordOptions } from '../prompts.ts'
+import { type AboutAccount, accountCommand, nameOf } from './operator-accounts.ts'
 
 /** How the holder receives a reset code, by the name of the option. */
 const ways: Record<string, (about: AboutAccount) => Promise<Answer>> = {
@@ -33,12 +27,12 @@ export const accountResetPasswordCommand = accountCommand({
 A new password ends the sessions that the old one opened. With --mail or --code the old one stays valid until the code
 is used.`,
   options: {
-    ...passwordOptions,
+    ...newPasswordOptions,
     mail: { doc: 'Mail a reset code to the account.' },
     code: { doc: 'Print a reset code, to pass on to the account holder.' },
   },
   async run(invocation) {
-    const way = ways[chosenFlag(invocation.flags, Object.keys({ ...passwordOptions, ...ways })) ?? '']
+    const way = ways[chosenFlag(invocation.flags, Object.keys({ ...newPasswordOptions, ...ways })) ?? '']
     return way ? way(invocation) : setPassword(invocation)
   },
 })

@@ -1,6 +1,7 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { adminCommand } from '../admin-command.ts'
 import { Misuse } from '../command.ts'
+import { confirm, yesOption } from '../prompts.ts'
 import { table } from '../report.ts'
 import { PATH, type SignUp, signUpsIn, windowOptions } from './operator-sign-ups.ts'
 
@@ -23,9 +24,15 @@ never deleted.`,
     ...windowOptions,
     except: { value: 'NAMES', doc: 'Keep these: handles or DIDs, separated by commas.' },
     'dry-run': { doc: 'Only print the accounts.' },
-    yes: { doc: 'Do not ask for confirmation.' },
+    ...yesOption,
   },
-  async run({ server, terminal, positionals: [act = ''], options, flags }) {
+  async run(invocation) {
+    const {
+      server,
+      positionals: [act = ''],
+      options,
+      flags,
+    } = invocation
     if (!acts.includes(act)) throw new Misuse(`the act must be one of ${acts.join(', ')}`)
     const { from, until, accounts } = await signUpsIn(server, options)
     const kept = keptAccounts(accounts, String(options['except'] ?? ''))
@@ -35,11 +42,7 @@ never deleted.`,
       meant.map(({ handle, status, did, arrived }) => [handle ?? '', arrived ? `${status}, moved here` : status, did]),
     )
     if (flags.has('dry-run')) return { value: meant, text: `${preview}\n${meant.length} accounts.` }
-    if (!flags.has('yes')) {
-      if (!terminal.isInteractive) throw new Misuse('there is no terminal for the confirmation: add --yes')
-      const typed = await terminal.ask(`${preview}\n\n${act}: type ${meant.length} to continue: `)
-      if (typed.trim() !== String(meant.length)) throw new OperatorError('not confirmed; nothing was done')
-    }
+    await confirm(invocation, `${preview}\n\n${act}: type ${meant.length} to continue: `, String(meant.length))
     const undone: Undone[] = []
     for (let start = 0; start < meant.length; start += ACCOUNTS_PER_REQUEST) {
       const dids = meant.slice(start, start + ACCOUNTS_PER_REQUEST).map(({ did }) => did)

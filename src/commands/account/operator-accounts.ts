@@ -1,9 +1,7 @@
-/** What commands about accounts share: find an account by name, and obtain a new password. */
-import { randomBytes } from 'node:crypto'
+/** What commands about accounts share. */
 import { OperatorError } from '../../base/operator-error.ts'
-import { base32 } from '../../protocol/cid.ts'
 import { type Answer, adminCommand, type OperatorCommand } from '../admin-command.ts'
-import { chosenFlag, type Command, type Invocation, Misuse, type Option } from '../command.ts'
+import type { Command, Invocation } from '../command.ts'
 import type { Server } from '../operator-server.ts'
 
 export const NAMED_BY =
@@ -89,43 +87,3 @@ export function fullHandle(name: string, [domain]: readonly string[]): string {
 /** Name an account in a message: by its handle and DID, or by the DID if it has no handle. */
 export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string =>
   handle === null ? did : `${handle} (${did})`
-
-export const passwordOptions = {
-  generate: { doc: 'Generate a password, and print it once.' },
-  'password-stdin': { doc: 'Read the password from the next line of standard input.' },
-} as const satisfies Record<string, Option>
-
-export const HOW_PASSWORDS_COME = 'Asks for the password twice, unless --generate or --password-stdin is given.'
-
-/**
- * Generate a password, read one from standard input, or ask for one twice, as the options say.
- *
- * `generated` is the password to show to the operator, or null if the operator supplied it. Throws `Misuse` if the
- * options conflict, if no password arrives, if the two entries differ, or if there is no terminal to ask at.
- */
-export async function newPassword({
-  terminal,
-  flags,
-}: Invocation): Promise<{ password: string; generated: string | null }> {
-  const way = chosenFlag(flags, ['generate', 'password-stdin'])
-  if (way === 'generate') {
-    const password = generatedPassword()
-    return { password, generated: password }
-  }
-  if (way === 'password-stdin') {
-    const password = await terminal.nextLine()
-    if (!password) throw new Misuse('there is no password on standard input')
-    return { password, generated: null }
-  }
-  if (!terminal.isInteractive)
-    throw new Misuse('there is no terminal to prompt for the password: add --generate or --password-stdin')
-  const password = await terminal.ask('Password: ', { hidden: true })
-  if (password !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passwords differ')
-  return { password, generated: null }
-}
-
-/** 100 random bits in base32, in groups of five characters that are easy to read out. */
-const generatedPassword = () =>
-  base32(randomBytes(13))
-    .slice(0, 20)
-    .replace(/.{5}(?=.)/g, '$&-')

@@ -1,4 +1,5 @@
 import { Misuse, type Terminal } from '../command.ts'
+import { restOfInput } from '../prompts.ts'
 import { agentCommand, openAgent } from './agent-command.ts'
 
 export const agentCallCommand = agentCommand({
@@ -33,10 +34,8 @@ For example: holdfast agent call app.bsky.feed.getTimeline --query limit=5`,
 })
 
 /** Undefined if there is no input. Throws `Misuse` if it is not JSON. */
-async function jsonFrom({ nextLine }: Terminal): Promise<unknown> {
-  const lines: string[] = []
-  for (let line = await nextLine(); line !== null; line = await nextLine()) lines.push(line)
-  const text = lines.join('\n')
+async function jsonFrom(terminal: Terminal): Promise<unknown> {
+  const text = await restOfInput(terminal)
   if (text.trim() === '') return undefined
   try {
     return JSON.parse(text)

@@ -1,5 +1,5 @@
 import { adminCommand } from '../admin-command.ts'
-import { Misuse } from '../command.ts'
+import { passwordOption, secret } from '../prompts.ts'
 
 interface Opened {
   token: string
@@ -19,17 +19,18 @@ deleting an account, the password must have been entered in the last ten minutes
 The session ends after half an hour without a command, after eight hours, and when the role or the password changes.
 Asks for the password, unless --password-stdin is given.`,
   options: {
-    'password-stdin': { doc: 'Read the password from the next line of standard input.' },
+    ...passwordOption,
     code: { value: 'CODE', doc: 'Code of the second factor of the account. It works once.' },
   },
-  async run({ server, terminal, positionals: [account = ''], options, flags }) {
-    const fromInput = flags.has('password-stdin')
-    if (!fromInput && !terminal.isInteractive)
-      throw new Misuse('there is no terminal to prompt for the password: add --password-stdin')
-    const password = fromInput ? await terminal.nextLine() : await terminal.ask('Password: ', { hidden: true })
+  async run(invocation) {
+    const {
+      server,
+      positionals: [account = ''],
+      options,
+    } = invocation
     const opened = await server.postAsHolder<Opened>('/v1/admin/sessions', {
       account,
-      password: password ?? '',
+      password: await secret(invocation, 'Password'),
       authFactorToken: options['code'],
     })
     return { value: opened, text: opened.token }

@@ -1,5 +1,6 @@
 import { Misuse, type Invocation } from '../command.ts'
-import { confirm, identityCommand, yesOption } from './wallet-command.ts'
+import { confirm, yesOption } from '../prompts.ts'
+import { identityCommand } from './wallet-command.ts'
 import { appNameOf, requestText, type ShownRequest } from './wallet-request.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
@@ -23,7 +24,7 @@ The sign-in page shows the code; its QR code contains the link. If the page show
     const unknown = [...refused].find((scope) => !request.requestedScope.includes(scope))
     if (unknown !== undefined) throw new Misuse(`the app does not request ${unknown}`)
     const matchCode = request.matchRequired ? await matchCodeOf(invocation) : null
-    await confirm(invocation, `Approve the sign-in of ${appNameOf(request)}?`)
+    await confirm(invocation, `Approve the sign-in of ${appNameOf(request)}? Type yes to continue: `)
     await decide(wallet, request, { decision: 'approve', grantedScope: grantedScopeOf(request, refused), matchCode })
     terminal.out('Approved. The sign-in page continues by itself, or when you press its button.')
   },

@@ -4,7 +4,8 @@
  */
 import type { Wallet } from '../../wallet/wallet.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { type Command, type Invocation, Misuse, type Option, type Terminal } from '../command.ts'
+import { type Command, type Invocation, type Option, type Terminal } from '../command.ts'
+import { wanted } from '../prompts.ts'
 import {
   passphraseOf,
   passphraseVariable,
@@ -127,7 +128,7 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
     walletPath(invocation),
   ])
   if (WalletFile.exists(path)) return openSame(invocation)
-  const server = serverOrigin(await wanted(invocation, 'server', 'Server URL: '))
+  const server = serverOrigin(await wanted(invocation, 'server', 'Server URL'))
   const { directory } = options
   const contents = freshContents(server, directory === undefined ? directoryOf(server) : serverOrigin(directory))
   const passphrase = await passphraseFor(terminal, { isNew: true })
@@ -138,24 +139,6 @@ export const workFactor = (terminal: Terminal): Promise<number> => workFactorOf(
 
 export const passphraseFor = (terminal: Terminal, how: { isNew: boolean; name?: string }): Promise<string> =>
   passphraseOf(walletFile, terminal, how)
-
-/** Returns the value of an option, or the answer to the prompt. Throws `Misuse` if there is neither. */
-export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {
-  const given = options[option]
-  if (given !== undefined) return given.trim()
-  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to prompt at: add --${option}`)
-  return (await terminal.ask(question)).trim()
-}
-
-export const yesOption = { yes: { doc: 'Do not ask for confirmation.' } } as const satisfies Record<string, Option>
-
-/** Throws OperatorError unless `--yes` is given or the user types yes. */
-export async function confirm({ terminal, flags }: Invocation, question: string): Promise<void> {
-  if (flags.has('yes')) return
-  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
-  const answer = (await terminal.ask(`${question} Type yes to continue: `)).trim().toLowerCase()
-  if (answer !== 'yes') throw new OperatorError('not confirmed; nothing was done')
-}
 
 const WORDS_IN_A_LINE = 7
 

@@ -1,15 +1,8 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Invocation } from '../command.ts'
-import { newPassword } from '../account/operator-accounts.ts'
+import { newPasswordIfWanted, wanted } from '../prompts.ts'
 import { facts } from '../report.ts'
-import {
-  handOutPaper,
-  newWalletOptions,
-  openOrMakeWallet,
-  walletCommand,
-  wanted,
-  warnOfDeposit,
-} from './wallet-command.ts'
+import { handOutPaper, newWalletOptions, openOrMakeWallet, walletCommand, warnOfDeposit } from './wallet-command.ts'
 import type { Wanted } from '../../wallet/wallet-creation.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
@@ -35,7 +28,7 @@ is interrupted, run it again to continue.`,
     const { beginCreation, finishCreation } = await import('../../wallet/wallet-creation.ts')
     const wallet = await openOrMakeWallet(invocation)
     await changeDirectory(invocation, wallet)
-    const password = await passwordOf(invocation)
+    const password = await newPasswordIfWanted(invocation)
     if (
       wallet.contents.unfinished?.what !== 'creation' ||
       wishOptions.some((name) => invocation.options[name] !== undefined)
@@ -87,9 +80,9 @@ async function wishes(given: Invocation, wallet: Wallet): Promise<Wanted> {
   const needsCode = code !== undefined || (await requiresCode(wallet, webDid))
   const invocation = { ...given, options }
   return {
-    handle: (await wanted(invocation, 'handle', 'Handle: ')).replace(/^@/, '').toLowerCase(),
-    email: await wanted(invocation, 'email', 'Email address: '),
-    claimCode: needsCode ? spelled(await wanted(invocation, 'code', 'Claim code: ')) : null,
+    handle: (await wanted(invocation, 'handle', 'Handle')).replace(/^@/, '').toLowerCase(),
+    email: await wanted(invocation, 'email', 'Email address'),
+    claimCode: needsCode ? spelled(await wanted(invocation, 'code', 'Claim code')) : null,
     webDid,
   }
 }
@@ -102,9 +95,3 @@ function saidBefore({ contents: { unfinished } }: Wallet): Partial<Record<(typeo
 
 /** Short codes are upper case; invite codes of another form are used as they are. */
 const spelled = (code: string) => (/^[a-z0-9]{6}$/i.test(code) ? code.toUpperCase() : code)
-
-async function passwordOf(invocation: Invocation): Promise<string | null> {
-  const { flags } = invocation
-  if (!flags.has('password') && !flags.has('password-stdin')) return null
-  return (await newPassword(invocation)).password
-}

@@ -1,7 +1,7 @@
-import { OperatorError } from '../../base/operator-error.ts'
-import { chosenFlag, type Invocation, Misuse } from '../command.ts'
+import { chosenFlag, type Invocation } from '../command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
-import { identityCommand, wanted } from './wallet-command.ts'
+import { confirm, wanted, yesOption } from '../prompts.ts'
+import { identityCommand } from './wallet-command.ts'
 
 export const walletDeleteCommand = identityCommand({
   summary: 'Delete the account, and end its identity.',
@@ -15,7 +15,7 @@ deleted.`,
     code: { value: 'CODE', doc: 'The mailed code.' },
     'keep-identity': { doc: 'Delete the account only.' },
     'only-identity': { doc: 'End the identity only.' },
-    yes: { doc: 'Do not ask for confirmation.' },
+    ...yesOption,
   },
   async run(invocation) {
     const { terminal, wallet, options, flags } = invocation
@@ -27,7 +27,7 @@ deleted.`,
         if (!terminal.isInteractive) return terminal.out('A code was mailed: run this again with --code and --yes')
       }
       await confirmName(invocation, 'will be deleted permanently, with all its data')
-      await deleteAccount(wallet, await wanted(invocation, 'code', 'The code that was mailed to you: '))
+      await deleteAccount(wallet, await wanted(invocation, 'code', 'The code that was mailed to you'))
       terminal.out('The account is deleted.')
     } else await confirmName(invocation, 'will be ended in the directory')
     if (part === 'keep-identity' || !wallet.did.startsWith('did:plc:')) return
@@ -36,12 +36,9 @@ deleted.`,
   },
 })
 
-/** Throws OperatorError unless `--yes` is given or the handle is typed. */
-async function confirmName({ terminal, wallet, flags }: Invocation & { wallet: Wallet }, fate: string): Promise<void> {
-  if (flags.has('yes')) return
-  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
-  const { handle, did } = wallet.contents
-  const name = handle ?? wallet.did
-  const typed = await terminal.ask(`${name} (${did}) ${fate}.\nType ${name} to continue: `)
-  if (typed.trim().toLowerCase() !== name.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
+/** Ask for the handle. Throws OperatorError if another text is typed. */
+function confirmName(invocation: Invocation & { wallet: Wallet }, fate: string): Promise<void> {
+  const { did, contents } = invocation.wallet
+  const name = contents.handle ?? did
+  return confirm(invocation, `${name} (${did}) ${fate}.\nType ${name} to continue: `, name)
 }

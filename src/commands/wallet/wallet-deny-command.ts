@@ -1,4 +1,5 @@
-import { confirm, identityCommand, yesOption } from './wallet-command.ts'
+import { confirm, yesOption } from '../prompts.ts'
+import { identityCommand } from './wallet-command.ts'
 import { appNameOf } from './wallet-request.ts'
 import { shown } from './wallet-approve-command.ts'
 
@@ -10,7 +11,7 @@ export const walletDenyCommand = identityCommand({
   async run(invocation) {
     const { decide } = await import('../../wallet/wallet-consent.ts')
     const request = await shown(invocation)
-    await confirm(invocation, `Deny the sign-in of ${appNameOf(request)}?`)
+    await confirm(invocation, `Deny the sign-in of ${appNameOf(request)}? Type yes to continue: `)
     await decide(invocation.wallet, request, { decision: 'deny' })
     invocation.terminal.out('Refused.')
   },

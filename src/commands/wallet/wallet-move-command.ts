@@ -1,16 +1,7 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { type Invocation, Misuse } from '../command.ts'
-import { newPassword } from '../account/operator-accounts.ts'
-import {
-  confirm,
-  handOutPaper,
-  openWallet,
-  requireSettled,
-  walletCommand,
-  wanted,
-  warnOfDeposit,
-  yesOption,
-} from './wallet-command.ts'
+import { confirm, newPasswordIfWanted, wanted, yesOption } from '../prompts.ts'
+import { handOutPaper, openWallet, requireSettled, walletCommand, warnOfDeposit } from './wallet-command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
 
 export const walletMoveCommand = walletCommand({
@@ -43,19 +34,21 @@ server. If the move is interrupted, run the command again to continue. You can m
 })
 
 async function wishes(invocation: Invocation, wallet: Wallet) {
-  const { positionals, options, flags } = invocation
+  const { positionals, options } = invocation
   const [{ serverOrigin }, { parseHandle }] = await Promise.all([
     import('../../base/server-request.ts'),
     import('../../protocol/identifiers.ts'),
   ])
   if (positionals[0] === undefined) throw new Misuse('the URL of the new server is required')
   const to = serverOrigin(positionals[0])
-  const typed = await wanted(invocation, 'handle', 'Handle at the new server: ')
+  const typed = await wanted(invocation, 'handle', 'Handle at the new server')
   const handle = parseHandle(typed.replace(/^@/, ''))
   if (handle === null) throw new OperatorError(`${typed} is not a handle`)
-  const email = await wanted(invocation, 'email', 'Email address: ')
-  const wantsPassword = flags.has('password') || flags.has('password-stdin')
-  const password = wantsPassword ? (await newPassword(invocation)).password : null
-  await confirm(invocation, `${wallet.contents.handle ?? wallet.did} moves to ${to} as ${handle}.`)
+  const email = await wanted(invocation, 'email', 'Email address')
+  const password = await newPasswordIfWanted(invocation)
+  await confirm(
+    invocation,
+    `${wallet.contents.handle ?? wallet.did} moves to ${to} as ${handle}. Type yes to continue: `,
+  )
   return { to, handle, email, inviteCode: options['code']?.trim() ?? null, password }
 }

@@ -2,14 +2,8 @@ import { OperatorError } from '../../base/operator-error.ts'
 import type { EscrowShare } from '../../protocol/escrow-share.ts'
 import { type Invocation, Misuse } from '../command.ts'
 import type { Wallet } from '../../wallet/wallet.ts'
-import {
-  handOutPaper,
-  newWalletOptions,
-  openOrMakeWallet,
-  walletCommand,
-  wanted,
-  warnOfDeposit,
-} from './wallet-command.ts'
+import { wanted } from '../prompts.ts'
+import { handOutPaper, newWalletOptions, openOrMakeWallet, walletCommand, warnOfDeposit } from './wallet-command.ts'
 
 export const walletRecoverCommand = walletCommand({
   summary: 'Recover an identity whose device is lost.',
@@ -52,9 +46,9 @@ async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault
   const released = byMail ? await shareOfServer(invocation, wallet, isNew) : null
   if (byMail && released === null) return null
   const { recover } = await import('../../wallet/wallet-recovery.ts')
-  const own = await typedShare(invocation, 'share', 'Your share, as words or as text: ')
+  const own = await typedShare(invocation, 'share', 'Your share, as words or as text')
   return {
-    fault: await recover(wallet, own, released ?? (await typedShare(invocation, 'second-share', 'The other share: '))),
+    fault: await recover(wallet, own, released ?? (await typedShare(invocation, 'second-share', 'The other share'))),
   }
 }
 
@@ -74,9 +68,7 @@ async function shareOfServer(
   }
   const isOpen = recoveryOf(wallet).availableAt !== null
   const otp =
-    isOpen && code === undefined
-      ? null
-      : await wanted({ terminal, ...rest }, 'code', 'The code that was mailed to you: ')
+    isOpen && code === undefined ? null : await wanted({ terminal, ...rest }, 'code', 'The code that was mailed to you')
   const outcome = await askForShare(wallet, otp)
   if (outcome.state === 'released') return releasedShare(wallet)
   terminal.out(`The server releases its share at ${outcome.availableAt}. Then run "holdfast wallet recover" again.`)

@@ -15,7 +15,7 @@ test('asks for the code and the handle, deletes the account and ends the identit
   using alice = await walletHolder(pds, plc.url, 'alice')
   const { user, account } = alice
   const refused = await user.run(['delete'], { answers: { 'Type alice.test': 'alice' } })
-  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('nothing was deleted') })
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('nothing was done') })
   const code = await lastCode(pds, account.email)
   expect(
     await user.run(['delete', '--code', 'AAAAA-AAAAA'], { answers: { 'Type alice.test': 'alice.test' } }),

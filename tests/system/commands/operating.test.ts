@@ -280,7 +280,7 @@ test('an account is deleted once its handle is typed, or with --yes', async () =
   expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining('add --yes') })
   expect(await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', 'judy\r']])).toMatchObject({
     code: 1,
-    screen: expect.stringContaining('nothing was deleted'),
+    screen: expect.stringContaining('nothing was done'),
   })
   expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', '\x04']])).code).toBe(130)
   expect((await run(['account', 'show', judy.did])).code).toBe(0)
