@@ -3,8 +3,8 @@ import type { Config } from '../platform/configuration/config.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { parsedJson } from '../base/parsed-json.ts'
 import { safeRoute } from '../base/server-request.ts'
-import { unstalled } from '../base/unstalled.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
+import { arriving } from './downloads.ts'
 import { ownUrl } from '../platform/configuration/own-url.ts'
 
 /** Timeout of a request: long enough to delete a large account or to check all blobs. */
@@ -61,7 +61,7 @@ export class Server {
   async *download(path: string): AsyncGenerator<Uint8Array> {
     const response = await this.#authorized(path, { method: 'GET' }, null)
     if (!response.ok) throw new OperatorError(faultOf(response, await response.text()))
-    yield* unstalled(response.body!, TIMEOUT_MILLIS)
+    yield* arriving(response, this.url)
   }
 
   /** Send a file, which may take as long as it needs. */

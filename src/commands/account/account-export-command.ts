@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { bytes } from '../report.ts'
-import { requireNoFile, saveArchive } from './archive-file.ts'
+import { endsAsZip, requireNoFile, saveDownload } from '../downloads.ts'
 import { accountCommand, nameOf } from './operator-accounts.ts'
 
 export const accountExportCommand = accountCommand({
@@ -14,7 +14,7 @@ keys, but its contents are private: the audit log records who exported an accoun
   async run({ server, account, path, positionals: [given] }) {
     const file = resolve(given ?? `${account.handle ?? account.did.replaceAll(':', '-')}.zip`)
     requireNoFile(file)
-    const size = await saveArchive(server.download(`${path}/archive`), file)
+    const size = await saveDownload(server.download(`${path}/archive`), file, endsAsZip())
     return {
       value: { did: account.did, handle: account.handle, file, bytes: size },
       text: `${nameOf(account)} is exported to ${file} (${bytes(size)}).`,

@@ -1,6 +1,7 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { agentCommand, agentPath, openAgent } from './agent-command.ts'
-import { Misuse, type Invocation, type Terminal } from '../command.ts'
+import { Misuse, type Invocation } from '../command.ts'
+import { HolderServer } from '../holder-server.ts'
 import { openWallet } from '../wallet/wallet-command.ts'
 
 export const agentRevokeCommand = agentCommand({
@@ -27,44 +28,24 @@ its wallet. The agent's tokens stop working at once. The account page can end an
 })
 
 async function asHolder(invocation: Invocation, url: string, registrationId: string): Promise<void> {
-  const { fetchJson, refusalOf, textOf } = await import('../../base/server-request.ts')
-  const post = async (path: string, token: string | null, json: object = {}) => {
-    const headers = { 'content-type': 'application/json', ...(token !== null && { authorization: `Bearer ${token}` }) }
-    const answer = await fetchJson(url + path, { method: 'POST', headers, body: JSON.stringify(json) })
-    if (answer.status !== 200) throw refusalOf(url, answer)
-    return (answer.body ?? {}) as Readonly<Record<string, unknown>>
-  }
-  const revoke = (token: string) => post(`/v1/agents/${encodeURIComponent(registrationId)}/revoke`, token)
+  const path = `/v1/agents/${encodeURIComponent(registrationId)}/revoke`
   const { wallet: walletFile, account } = invocation.options
   if (walletFile !== undefined) {
     const { asOwner } = await import('../../wallet/wallet-sessions.ts')
     const wallet = await openWallet({ ...invocation, options: { file: walletFile } })
     if (wallet.server.url !== url)
       throw new OperatorError(`the wallet is for ${wallet.server.url}, and the agent is registered at ${url}`)
-    await asOwner(wallet, revoke)
+    await asOwner(wallet, (token) => wallet.server.post(path, { token, json: {} }))
     return
   }
   if (account === undefined) throw new Misuse('name the account: add --account or --wallet')
-  const session = await post('/xrpc/com.atproto.server.createSession', null, {
-    identifier: account,
-    password: await passwordFor(invocation),
-  })
+  const server = new HolderServer(url)
+  await server.logIn(account, await passwordFor(invocation))
   try {
-    await revoke(textOf(session, 'accessJwt'))
+    await server.post(path, {})
   } finally {
-    await signOut(invocation.terminal, url, textOf(session, 'refreshJwt'))
+    await server.logOut(invocation.terminal)
   }
-}
-
-/** Signing out may fail, which changes nothing about the agent. */
-async function signOut(terminal: Terminal, url: string, refreshJwt: string): Promise<void> {
-  const { fetchJson, refusalOf } = await import('../../base/server-request.ts')
-  const headers = { authorization: `Bearer ${refreshJwt}` }
-  const fault = await fetchJson(`${url}/xrpc/com.atproto.server.deleteSession`, { method: 'POST', headers }).then(
-    (answer) => (answer.status === 200 ? null : refusalOf(url, answer)),
-    (error: Error) => error,
-  )
-  if (fault !== null) terminal.err(`warning: could not end the session that this command opened: ${fault.message}`)
 }
 
 async function passwordFor({ terminal }: Invocation): Promise<string> {

@@ -1,7 +1,6 @@
-import { exitCodes, integerOption } from '../command.ts'
+import { DAY_MILLIS } from '../../base/durations.ts'
+import { integerOption } from '../command.ts'
 import { holderCommand, SIGNS_IN, type AppPasswordView } from './app-password-client.ts'
-
-const DAY_MILLIS = 86_400_000
 
 export const appPasswordCreateCommand = holderCommand({
   summary: 'Create an app password that is limited to scopes.',
@@ -14,7 +13,7 @@ export const appPasswordCreateCommand = holderCommand({
   details: `${SIGNS_IN}
 Prints the app password, which is not shown again. Without presets and scopes it may do what apps usually do, except
 read and send direct messages.`,
-  async run({ terminal, options, flags, positionals: [, name] }, server) {
+  async run({ terminal, options, positionals: [, name] }, server) {
     const days = integerOption(options, 'days', 1)
     const { presets, scope } = options
     const made = await server.post<AppPasswordView & { password: string }>('/v1/app-passwords', {
@@ -23,7 +22,6 @@ read and send direct messages.`,
       scope,
       ...(days !== undefined && { expiresAt: new Date(terminal.now() + days * DAY_MILLIS).toISOString() }),
     })
-    terminal.out(flags.has('json') ? JSON.stringify(made, null, 2) : made.password)
-    return exitCodes.ok
+    return { value: made, text: made.password }
   },
 })

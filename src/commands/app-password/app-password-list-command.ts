@@ -1,4 +1,3 @@
-import { exitCodes } from '../command.ts'
 import { table } from '../report.ts'
 import { holderCommand, SIGNS_IN, type AppPasswordView } from './app-password-client.ts'
 
@@ -8,22 +7,15 @@ export const appPasswordListCommand = holderCommand({
   summary: 'List the app passwords of an account.',
   parameters: ['<handle or DID>'],
   details: SIGNS_IN,
-  async run({ terminal, flags }, server) {
+  async run(_, server) {
     const { appPasswords } = await server.get<{ appPasswords: AppPasswordView[] }>('/v1/app-passwords')
-    if (flags.has('json')) terminal.out(JSON.stringify(appPasswords, null, 2))
-    else
-      terminal.out(
-        table(
-          ['NAME', 'CREATED', 'LAST USED', 'ENDS', 'SCOPE'],
-          appPasswords.map(({ name, createdAt, lastUsedAt, expiresAt, scope }) => [
-            name,
-            dayOf(createdAt, ''),
-            dayOf(lastUsedAt, 'not yet'),
-            dayOf(expiresAt, 'no end'),
-            scope ?? '',
-          ]),
-        ),
-      )
-    return exitCodes.ok
+    const rows = appPasswords.map(({ name, createdAt, lastUsedAt, expiresAt, scope }) => [
+      name,
+      dayOf(createdAt, ''),
+      dayOf(lastUsedAt, 'not yet'),
+      dayOf(expiresAt, 'no end'),
+      scope ?? '',
+    ])
+    return { value: appPasswords, text: table(['NAME', 'CREATED', 'LAST USED', 'ENDS', 'SCOPE'], rows) }
   },
 })

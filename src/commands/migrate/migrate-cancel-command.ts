@@ -1,6 +1,8 @@
 import { exitCodes, type Command } from '../command.ts'
 import { tellResult } from '../report.ts'
-import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
+import { whileSignedIn } from '../holder-server.ts'
+import { passwordOption } from '../prompts.ts'
+import { newServer, serverOption } from './migrate-client.ts'
 
 export const migrateCancelCommand: Command = {
   summary: 'Give up the move of an account.',
@@ -10,8 +12,8 @@ the password that the account has there. A move whose identity has been changed 
 itself.`,
   options: { ...serverOption, ...passwordOption },
   async run(invocation) {
-    const server = await signedIn(invocation)
-    await server.delete('/v1/move-in')
+    const server = await newServer(invocation)
+    await whileSignedIn(invocation, server, () => server.delete('/v1/move-in'))
     tellResult(invocation, { cancelled: true }, 'Cancelled.')
     return exitCodes.ok
   },

@@ -1,12 +1,11 @@
-/** What the commands of a move share: requests to the new server, and descriptions of the move in words. */
-import { resolve } from 'node:path'
+/** What the commands of a move share: its requests to the new server, and descriptions of the move in words. */
 import { OperatorError } from '../../base/operator-error.ts'
 import { ZIP_MAGIC } from '../../base/zip-magic.ts'
 import type { KeyChanges, MoveView } from '../../features/identity/migration/migration.ts'
-import type { JsonAnswer } from '../../base/server-request.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
 import type { UnsignedOperation } from '../../protocol/plc.ts'
 import { exitCodes, type ExitCode, type Invocation, type Option, Misuse, type Terminal } from '../command.ts'
+import { HolderServer, serverUrl } from '../holder-server.ts'
 import { facts, jsonOption, tellResult } from '../report.ts'
 
 /** Time between two requests for the state of a move. */
@@ -17,71 +16,8 @@ export const serverOption = {
   ...jsonOption,
 } as const satisfies Record<string, Option>
 
-export const passwordOption = {
-  'password-stdin': { doc: 'Read the password from standard input.' },
-} as const satisfies Record<string, Option>
-
-export interface Session {
-  did: string
-  handle: string
-  accessJwt: string
-  refreshJwt: string
-}
-
-/** Timeout of a request. The upload of a repository takes longest. */
-const REQUEST_MILLIS = 600_000
-
-interface Sent {
-  type?: string
-  body?: string | Blob
-}
-
-/** The new server, with the session there once there is one. */
-export class NewServer {
-  #session: Session | null = null
-
-  constructor(readonly url: string) {}
-
-  get = <T>(path: string): Promise<T> => this.#ask<T>('GET', path)
-  delete = <T>(path: string): Promise<T> => this.#ask<T>('DELETE', path)
-  post = <T>(path: string, input: object | null): Promise<T> =>
-    this.#ask<T>('POST', path, input === null ? {} : { type: 'application/json', body: JSON.stringify(input) })
-
-  /** Upload the CAR file of the repository, or the archive of a whole account. */
-  async upload(path: string): Promise<void> {
-    const body = Bun.file(path)
-    const isZip = (await body.slice(0, ZIP_MAGIC.length).text()) === ZIP_MAGIC
-    await this.#ask('POST', '/v1/move-in/archive', {
-      type: isZip ? 'application/zip' : 'application/vnd.ipld.car',
-      body,
-    })
-  }
-
-  /** Download the archive of the account to a new file. */
-  async download(path: string): Promise<void> {
-    const [{ safeRoute }, { requireNoFile, saveArchive }] = await Promise.all([
-      import('../../base/server-request.ts'),
-      import('../account/archive-file.ts'),
-    ])
-    requireNoFile(resolve(path))
-    const url = new URL('/v1/account/archive', this.url)
-    const response = await fetch(url, {
-      ...safeRoute(url.protocol),
-      headers: { authorization: `Bearer ${this.#session?.accessJwt}` },
-    })
-    if (!response.ok || response.body === null) throw new OperatorError(`${this.url} answered ${response.status}`)
-    await saveArchive(response.body, resolve(path))
-  }
-
-  /** Sign in with the account's password at this server. */
-  async logIn(identifier: string, password: string): Promise<void> {
-    this.enter(await this.post<Session>('/xrpc/com.atproto.server.createSession', { identifier, password }))
-  }
-
-  enter(session: Session): void {
-    this.#session = session
-  }
-
+/** The server to which an account moves. */
+export class NewServer extends HolderServer {
   /** Returns the move. Throws OperatorError if the account is not moving here. */
   async move(): Promise<MoveView> {
     const { move } = await this.get<{ move: MoveView | null }>('/v1/move-in')
@@ -93,61 +29,17 @@ export class NewServer {
     return (await this.post<{ move: MoveView }>('/v1/move-in/answer', input)).move
   }
 
-  /** A move may take longer than an access token is valid. */
-  async #ask<T>(method: string, path: string, sent: Sent = {}): Promise<T> {
-    const first = await this.#send(method, path, this.#session?.accessJwt, sent)
-    if (first.status !== 401 || this.#session === null) return this.#resultOf(first)
-    const renewed = await this.#send('POST', '/xrpc/com.atproto.server.refreshSession', this.#session.refreshJwt)
-    this.enter(await this.#resultOf<Session>(renewed))
-    return this.#resultOf(await this.#send(method, path, this.#session.accessJwt, sent))
-  }
-
-  async #send(method: string, path: string, token: string | undefined, { type, body }: Sent = {}): Promise<JsonAnswer> {
-    const [{ fetchJson }, { userAgentHeader }] = await Promise.all([
-      import('../../base/server-request.ts'),
-      import('../../base/user-agent-header.ts'),
-    ])
-    const headers = {
-      'user-agent': userAgentHeader('cli'),
-      ...(type !== undefined && { 'content-type': type }),
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    }
-    return fetchJson(`${this.url}${path}`, { method, headers, body }, REQUEST_MILLIS)
-  }
-
-  async #resultOf<T>(answer: JsonAnswer): Promise<T> {
-    const { refusalOf } = await import('../../base/server-request.ts')
-    if (answer.status !== 200) throw refusalOf(this.url, answer)
-    return answer.body as T
+  /** Upload the CAR file of the repository, or the archive of a whole account. */
+  async uploadArchive(path: string): Promise<void> {
+    const file = Bun.file(path)
+    const isZip = (await file.slice(0, ZIP_MAGIC.length).text()) === ZIP_MAGIC
+    await this.upload('/v1/move-in/archive', file, isZip ? 'application/zip' : 'application/vnd.ipld.car')
   }
 }
 
 /** Returns the server that the options name. Throws `Misuse` if they name none. */
-export async function newServer({ options }: Invocation): Promise<NewServer> {
-  const { server } = options
-  if (server === undefined) throw new Misuse('the new server is required: add --server')
-  const { serverOrigin } = await import('../../base/server-request.ts')
-  return new NewServer(serverOrigin(server))
-}
-
-/** Returns a password: the next line of standard input with `--password-stdin`, otherwise the answer to a prompt. */
-export async function secret({ terminal, flags }: Invocation, question: string): Promise<string> {
-  if (flags.has('password-stdin')) {
-    const line = await terminal.nextLine()
-    if (line === null || line === '') throw new Misuse(`standard input has no line for: ${question}`)
-    return line
-  }
-  if (!terminal.isInteractive) throw new Misuse('there is no terminal to prompt at: add --password-stdin')
-  return terminal.ask(`${question}: `, { hidden: true })
-}
-
-/** Returns the server that the options name, with a session of the account that the first argument names. */
-export async function signedIn(invocation: Invocation): Promise<NewServer> {
-  const server = await newServer(invocation)
-  const account = invocation.positionals[0]!.replace(/^@/, '')
-  await server.logIn(account, await secret(invocation, `Password at ${new URL(server.url).host}`))
-  return server
-}
+export const newServer = async (invocation: Invocation): Promise<NewServer> =>
+  new NewServer(await serverUrl(invocation))
 
 /** Wait until the holder has to act, or the move has ended. Prints each stage that begins. */
 export async function follow(terminal: Terminal, server: NewServer): Promise<MoveView> {
@@ -213,14 +105,6 @@ export function keptKeys({ options }: Invocation, { stay, go }: KeyChanges): str
     if (!choices.includes(key)) throw new Misuse(`${key} is not among the keys that may stay or go`)
   const kept = new Set(stay.filter(({ isChoice }) => isChoice).map(({ key }) => key))
   return [...kept.union(new Set(keep)).difference(new Set(drop))]
-}
-
-/** Ask for confirmation. Throws OperatorError if it is denied, and `Misuse` without a terminal to ask at. */
-export async function confirm({ terminal, flags }: Invocation, question: string): Promise<void> {
-  if (flags.has('yes')) return
-  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
-  if ((await terminal.ask(question)).trim().toLowerCase() !== 'yes')
-    throw new OperatorError('not confirmed; nothing was done')
 }
 
 export const signerOptions = {

@@ -1,14 +1,14 @@
 import { OperatorError } from '../../base/operator-error.ts'
 import { chosenFlag, exitCodes, Misuse, type Command, type Invocation } from '../command.ts'
+import { whileSignedIn } from '../holder-server.ts'
+import { confirm, secret } from '../prompts.ts'
 import {
   conclude,
-  confirm,
   follow,
   keptKeys,
   keyOptions,
-  secret,
+  newServer,
   serverOption,
-  signedIn,
   signerOf,
   signerOptions,
   signWith,
@@ -54,18 +54,20 @@ server, for --sign-in, the second.`,
     const given = [code, key, wallet, archive, isChoosing || undefined].filter((value) => value !== undefined)
     if (given.length + (chosen === undefined ? 0 : 1) > 1) throw new Misuse('choose one thing at a time')
     const signer = await signerOf(invocation)
-    const server = await signedIn(invocation)
-    if (isChoosing) return choose(invocation, server)
-    const agreement = code !== undefined || signer !== null ? await agreed(invocation, server) : ''
-    if (code !== undefined) await server.answer({ code, agreement })
-    if (signer !== null) await signWith(server, signer, agreement)
-    if (archive !== undefined) await server.upload(archive)
-    if (chosen === 'retry') await server.answer({ retry: true })
-    if (chosen === 'mail') await server.answer({ mail: true })
-    if (chosen === 'without-old-server') await server.answer({ withoutOldServer: true })
-    if (chosen === 'sign-in')
-      await server.answer({ password: await secret(invocation, 'Password at the old server'), authFactorToken })
-    return conclude(invocation, server, { move: await follow(terminal, server), signer })
+    const server = await newServer(invocation)
+    return whileSignedIn(invocation, server, async () => {
+      if (isChoosing) return choose(invocation, server)
+      const agreement = code !== undefined || signer !== null ? await agreed(invocation, server) : ''
+      if (code !== undefined) await server.answer({ code, agreement })
+      if (signer !== null) await signWith(server, signer, agreement)
+      if (archive !== undefined) await server.uploadArchive(archive)
+      if (chosen === 'retry') await server.answer({ retry: true })
+      if (chosen === 'mail') await server.answer({ mail: true })
+      if (chosen === 'without-old-server') await server.answer({ withoutOldServer: true })
+      if (chosen === 'sign-in')
+        await server.answer({ password: await secret(invocation, 'Password at the old server'), authFactorToken })
+      return conclude(invocation, server, { move: await follow(terminal, server), signer })
+    })
   },
 }
 

@@ -1,14 +1,14 @@
 import type { MovePlan, MoveView, KeyChanges } from '../../features/identity/migration/migration.ts'
 import { Misuse, type Command, type Invocation } from '../command.ts'
+import type { Session } from '../holder-server.ts'
+import { confirm, secret, wanted } from '../prompts.ts'
 import { facts } from '../report.ts'
 import {
-  confirm,
   follow,
   conclude,
   keptKeys,
   keyOptions,
   newServer,
-  secret,
   serverOption,
   signerOf,
   signerOptions,
@@ -16,7 +16,6 @@ import {
   signWith,
   tellKeys,
   type NewServer,
-  type Session,
   type Signer,
 } from './migrate-client.ts'
 
@@ -67,11 +66,15 @@ server: the account comes from a CAR file of the repository, or from the archive
         ? await beginAtOldServer(invocation, server)
         : await beginWithKey(invocation, server, signer)
     server.enter(session)
-    if (archive !== undefined && (await server.move()).needs === 'archive') await server.upload(archive)
-    let move = await follow(terminal, server)
-    if (move.needs === 'signature' && (await hasSigned(invocation, server, { move, signer, shown })))
-      move = await follow(terminal, server)
-    return conclude(invocation, server, { move, signer })
+    try {
+      if (archive !== undefined && (await server.move()).needs === 'archive') await server.uploadArchive(archive)
+      let move = await follow(terminal, server)
+      if (move.needs === 'signature' && (await hasSigned(invocation, server, { move, signer, shown })))
+        move = await follow(terminal, server)
+      return await conclude(invocation, server, { move, signer })
+    } finally {
+      await server.logOut(terminal)
+    }
   },
 }
 
@@ -148,7 +151,7 @@ async function beginAtOldServer(invocation: Invocation, server: NewServer): Prom
   const keys = plan.keys === null || keepKeys === undefined ? plan.keys : chosen(plan.keys, keepKeys)
   if (!flags.has('json')) await tellPlan(invocation, server, plan)
   if (keys !== null) await tellKeys(invocation, keys)
-  const handle = await required(invocation, 'handle', 'Handle at the new server')
+  const handle = await wanted(invocation, 'handle', 'Handle at the new server')
   const email = options['email']?.trim() ?? plan.email
   if (email === null) throw new Misuse('the old server does not reveal the email address: add --email')
   await confirm(invocation, BEGIN)
@@ -210,13 +213,13 @@ async function beginWithKey(
 ): Promise<Shown & { session: Session }> {
   const { positionals } = invocation
   const { formatDidKey } = await import('../../protocol/keys.ts')
-  const handle = (await required(invocation, 'handle', 'Handle at the new server')).replace(/^@/, '')
+  const handle = (await wanted(invocation, 'handle', 'Handle at the new server')).replace(/^@/, '')
   const wish = { identifier: positionals[0]!, handle, recoveryKey: formatDidKey(key.publicKey) }
   const first = await server.post<Offered>('/v1/move-in/offer', wish)
   const keepKeys = keptKeys(invocation, first.keys)
   const offer = keepKeys === undefined ? first : await server.post<Offered>('/v1/move-in/offer', { ...wish, keepKeys })
   await tellKeys(invocation, offer.keys)
-  const email = await required(invocation, 'email', 'Email address')
+  const email = await wanted(invocation, 'email', 'Email address')
   await confirm(invocation, BEGIN)
   const session: Session = await server.post('/v1/move-in', {
     ...wish,
@@ -227,11 +230,4 @@ async function beginWithKey(
     inviteCode: invocation.options['code']?.trim(),
   })
   return { session, shown: offer.keys }
-}
-
-async function required(invocation: Invocation, option: string, question: string): Promise<string> {
-  const given = invocation.options[option]?.trim()
-  if (given !== undefined) return given
-  if (!invocation.terminal.isInteractive) throw new Misuse(`there is no terminal to prompt at: add --${option}`)
-  return (await invocation.terminal.ask(`${question}: `)).trim()
 }

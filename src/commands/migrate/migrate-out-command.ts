@@ -1,6 +1,9 @@
+import { resolve } from 'node:path'
 import { exitCodes, integerOption, Misuse, type Command, type Invocation } from '../command.ts'
+import { HolderServer, serverUrl, whileSignedIn } from '../holder-server.ts'
+import { passwordOption } from '../prompts.ts'
 import { facts, tellResult } from '../report.ts'
-import { passwordOption, serverOption, signedIn } from './migrate-client.ts'
+import { serverOption } from './migrate-client.ts'
 
 /** The response of `GET /v1/move-out`. */
 interface Leaving {
@@ -36,15 +39,23 @@ left behind; it is refused while the identity still names the old server. Exits 
     const { options, flags } = invocation
     const deleteAfterDays = integerOption(options, 'delete-after-days', 1)
     if (deleteAfterDays !== undefined && !flags.has('leave')) throw new Misuse('--delete-after-days needs --leave')
-    const server = await signedIn(invocation)
-    const { backup } = options
-    if (backup !== undefined) await server.download(backup)
-    if (flags.has('mail')) await server.post('/xrpc/com.atproto.identity.requestPlcOperationSignature', null)
-    if (flags.has('leave')) await server.post('/v1/move-out/leave', { deleteAfterDays })
-    const leaving = await server.get<Leaving>('/v1/move-out')
+    const server = new HolderServer(await serverUrl(invocation))
+    const leaving = await whileSignedIn(invocation, server, async () => {
+      if (options['backup'] !== undefined) await downloadArchive(server, options['backup'])
+      if (flags.has('mail')) await server.post('/xrpc/com.atproto.identity.requestPlcOperationSignature', null)
+      if (flags.has('leave')) await server.post('/v1/move-out/leave', { deleteAfterDays })
+      return server.get<Leaving>('/v1/move-out')
+    })
     tell(invocation, leaving)
     return leaving.isHere === false ? exitCodes.ok : exitCodes.failed
   },
+}
+
+async function downloadArchive(server: HolderServer, file: string): Promise<void> {
+  const { endsAsZip, requireNoFile, saveDownload } = await import('../downloads.ts')
+  const path = resolve(file)
+  requireNoFile(path)
+  await saveDownload(server.download('/v1/account/archive'), path, endsAsZip())
 }
 
 function tell(invocation: Invocation, leaving: Leaving): void {

@@ -1,5 +1,7 @@
 import { exitCodes, type Command } from '../command.ts'
-import { passwordOption, serverOption, signedIn, tellMove } from './migrate-client.ts'
+import { whileSignedIn } from '../holder-server.ts'
+import { passwordOption } from '../prompts.ts'
+import { newServer, serverOption, tellMove } from './migrate-client.ts'
 
 export const migrateStatusCommand: Command = {
   summary: 'Show how far the move of an account is, and what it is waiting for.',
@@ -7,7 +9,8 @@ export const migrateStatusCommand: Command = {
   details: 'Signs in at the new server with the password that the account has there.',
   options: { ...serverOption, ...passwordOption },
   async run(invocation) {
-    await tellMove(invocation, await (await signedIn(invocation)).move())
+    const server = await newServer(invocation)
+    await tellMove(invocation, await whileSignedIn(invocation, server, () => server.move()))
     return exitCodes.ok
   },
 }

@@ -15,6 +15,8 @@ const run = ([verb, ...words]: string[], password = PASSWORD) =>
     `${password}\n`,
   )
 
+const sessions = () => pds.rows('session', { did: alice.did }, ['id'])
+
 test('a person makes a limited app password, sees it in the list, and revokes it', async () => {
   const made = await run(['create', 'weather bot', '--presets', 'post,upload-images', '--days', '30'])
   expect(made).toMatchObject({ code: 0 })
@@ -28,7 +30,9 @@ test('a person makes a limited app password, sees it in the list, and revokes it
       lastUsedAt: expect.any(String),
     },
   ])
+  const before = await sessions()
   expect((await run(['list'])).out).toContain('weather bot')
+  expect(await sessions()).toEqual(before)
   expect(await run(['revoke', 'weather bot'])).toMatchObject({ code: 0 })
   expect(JSON.parse((await run(['list', '--json'])).out)).toEqual([])
   expect(await run(['revoke', 'weather bot'])).toMatchObject({ code: 1 })

@@ -70,6 +70,8 @@ test('a script begins a move, sees what it waits for, and continues it', async (
   expect({ ...continued, out: JSON.parse(continued.out) }).toMatchObject({ code: 0, out: { stage: 'done' } })
   const status = await run(['status', from.did, ...unattended], NEW)
   expect(JSON.parse(status.out)).toMatchObject({ stage: 'done', needs: null })
+  // Each of the commands has ended its session.
+  expect(await pds.rows('session', { did: from.did })).toEqual([])
 })
 
 test('a key that the old server claims stays if the person says so, and is shown before the code is asked for', async () => {
