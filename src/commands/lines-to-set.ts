@@ -1,15 +1,18 @@
 /** Lines that an operator adds to the configuration, in the form of the file that has the other values. */
+import type { Setting } from '../features/operations/reference-import/reference-import.ts'
 import { configKeys } from '../platform/configuration/config-loading.ts'
+
+const variableOf = (key: string): string | undefined => configKeys.find(({ name }) => name === key)?.env[0]
+
+/** Returns the name that the configuration has for a key. `isToml`: see `linesToSet`. */
+export const nameToSet = (key: string, isToml: boolean): string => (isToml ? key : (variableOf(key) ?? key))
 
 /**
  * Returns the lines that set these keys. `isToml`: the configuration is a TOML file; otherwise it is a file of
  * variables, in which systemd ignores the lines of TOML.
  */
-export function linesToSet(values: Readonly<Record<string, string | readonly string[]>>, isToml: boolean): string[] {
-  return Object.entries(values).map(([name, value]) => {
-    const variable = configKeys.find((key) => key.name === name)?.env[0]
-    return isToml || variable === undefined
-      ? `${name} = ${JSON.stringify(value)}`
-      : `${variable}=${[value].flat().join(',')}`
+export const linesToSet = (values: Readonly<Record<string, Setting>>, isToml: boolean): string[] =>
+  Object.entries(values).map(([key, value]) => {
+    const name = nameToSet(key, isToml)
+    return name === key ? `${key} = ${JSON.stringify(value)}` : `${name}=${[value].flat().join(',')}`
   })
-}

@@ -18,10 +18,13 @@ import { isUnused } from '../../platform/files/data-directory.ts'
 import { storageFaultOf } from '../../platform/files/storage-faults.ts'
 import type { Log } from '../../platform/running/log.ts'
 import { exitCodes, type ExitCode, type Terminal } from '../command.ts'
-import { commandLog, configured } from '../configuration.ts'
+import { commandLog, configured, isToml } from '../configuration.ts'
+import { linesToSet, nameToSet } from '../lines-to-set.ts'
 import { bytes, facts } from '../report.ts'
 import { remainingSettings, type RemainingSettings } from './reference-settings.ts'
 
+/** In place of the value of a secret. */
+const AS_BEFORE = '(as in the old environment)'
 /** Accounts between two progress messages. */
 const PROGRESS_ACCOUNTS = 500
 
@@ -52,7 +55,8 @@ a blob is missing. See docs/moving-in.md.`,
     try {
       const terms = termsOf(folder, config, terminal.now())
       const settings = remainingSettings(config, folder.env)
-      const run: Run = { terminal, config, folder, terms, settings, isJson, log: commandLog(invocation, config) }
+      const log = commandLog(invocation, config)
+      const run: Run = { terminal, config, folder, terms, settings, isJson, isToml: isToml(invocation), log }
       return await (isCheck ? check(run) : move(run))
     } finally {
       folder.close()
@@ -67,6 +71,7 @@ interface Run {
   terms: Terms
   settings: RemainingSettings
   isJson: boolean
+  isToml: boolean
   log: Log
 }
 
@@ -137,21 +142,26 @@ function progressOf(terminal: Terminal, done: string): (accounts: number) => voi
 }
 
 /** Print what was found or, if accounts have moved, what was moved. */
-function tell({ terminal, terms, settings, isJson }: Run, found: Survey, moved: Moved | null): void {
+function tell({ terminal, terms, settings, isJson, isToml }: Run, found: Survey, moved: Moved | null): void {
   const { faults } = found
   const { sessionFault } = terms
   if (isJson) {
     const { counts, losses, signedElsewhere } = found
     const rotationKey = terms.rotationKey !== null
+    const toSet = {
+      ...Object.fromEntries(Object.entries(settings.toSet).map(([key, value]) => [key, JSON.stringify(value)])),
+      ...Object.fromEntries(settings.secrets.map((key) => [key, AS_BEFORE])),
+    }
+    const { dropped } = settings
     return terminal.out(
       JSON.stringify(
-        { counts, losses, signedElsewhere, sessionFault, rotationKey, ...settings, faults, moved },
+        { counts, losses, signedElsewhere, sessionFault, rotationKey, toSet, dropped, faults, moved },
         null,
         2,
       ),
     )
   }
-  for (const line of moved === null ? reportOf(found, terms, settings) : endOf(moved)) terminal.out(line)
+  for (const line of moved === null ? reportOf(found, terms, settings, isToml) : endOf(moved)) terminal.out(line)
   for (const fault of faults) terminal.err(fault)
 }
 
@@ -159,6 +169,7 @@ function* reportOf(
   { counts, losses, signedElsewhere }: Survey,
   terms: Terms,
   settings: RemainingSettings,
+  isToml: boolean,
 ): Iterable<string> {
   yield 'Comes along:'
   yield facts({
@@ -184,9 +195,10 @@ function* reportOf(
     'rotation key':
       terms.rotationKey === null ? 'not known: this server cannot change identities made by the old one' : null,
   })
-  const { toSet, dropped } = settings
-  if (Object.keys(toSet).length > 0) yield 'Set before you start this server:'
-  for (const [key, value] of Object.entries(toSet)) yield `  ${key} = ${value}`
+  const { toSet, secrets, dropped } = settings
+  const lines = [...linesToSet(toSet, isToml), ...secrets.map((key) => `${nameToSet(key, isToml)} ${AS_BEFORE}`)]
+  if (lines.length > 0) yield 'Set before you start this server:'
+  for (const line of lines) yield `  ${line}`
   if (Object.keys(dropped).length > 0) yield 'Has no counterpart:'
   for (const [name, why] of Object.entries(dropped)) yield `  ${name}: ${why}`
 }

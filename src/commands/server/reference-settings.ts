@@ -1,11 +1,17 @@
 /** What an operator still has to set, so that this server does what the old one did. */
-import { secretKeys, translateReferenceEnv } from '../../features/operations/reference-import/reference-import.ts'
+import {
+  secretKeys,
+  translateReferenceEnv,
+  type Setting,
+} from '../../features/operations/reference-import/reference-import.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { Secret } from '../../base/secret.ts'
 
 export interface RemainingSettings {
-  /** Values by key, as TOML writes them. Secrets are named without their value. */
-  toSet: Record<string, string>
+  /** Values by key, without secrets. */
+  toSet: Record<string, Setting>
+  /** The keys of secrets that keep the values of the old environment. */
+  secrets: readonly string[]
   /** Variables without a counterpart, with the reason. */
   dropped: Record<string, string>
 }
@@ -16,12 +22,17 @@ export function remainingSettings(
   env: Readonly<Record<string, string | undefined>>,
 ): RemainingSettings {
   const { settings, dropped } = translateReferenceEnv(env)
-  const toSet = Object.entries(settings).flatMap(([key, value]): [string, string][] => {
-    const present = valueAt(config, key)
-    if (secretKeys.has(key)) return present === null ? [[key, '(as in the old environment)']] : []
-    return JSON.stringify(present) === JSON.stringify(value) ? [] : [[key, JSON.stringify(value)]]
-  })
-  return { toSet: Object.fromEntries(toSet), dropped }
+  const differs = ([key, value]: [string, Setting]) => JSON.stringify(valueAt(config, key)) !== JSON.stringify(value)
+  const keys = Object.keys(settings)
+  return {
+    toSet: Object.fromEntries(
+      Object.entries(settings)
+        .filter(([key]) => !secretKeys.has(key))
+        .filter(differs),
+    ),
+    secrets: keys.filter((key) => secretKeys.has(key) && valueAt(config, key) === null),
+    dropped,
+  }
 }
 
 /** Returns the value of a key such as `email.smtp_host`. Does not reveal secrets. */

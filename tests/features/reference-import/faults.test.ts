@@ -120,6 +120,14 @@ test('--json is the report as a document, with what is to be set and without sec
   ])
 })
 
+test('what is to be set has the form of the configuration, and secrets are named without their value', async () => {
+  writeFileSync(join(folder, 'pds.env'), 'PDS_ADMIN_PASSWORD=very-secret\nPDS_EMAIL_FROM_ADDRESS=pds@example.com\n')
+  const [code, text] = await move('--check')
+  expect([code, text]).toEqual([0, expect.stringContaining('  SERVICE_EMAIL_FROM=pds@example.com\n')])
+  expect(text).toContain('  SERVICE_ADMIN_TOKEN (as in the old environment)')
+  expect(text).not.toContain('very-secret')
+})
+
 test('with --json a move prints its report alone to standard output, whatever the log says', () => {
   const { exitCode, stdout } = Bun.spawnSync([...PROGRAM, 'import-reference', folder, '--json', '--dev'], {
     env: { ...process.env, ...env(), SERVICE_LOG_LEVEL: 'debug' },
