@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { renameSync } from 'node:fs'
 import { Secret } from '../../../src/base/secret.ts'
+import { lookAtNode } from '../../../src/features/operations/alerts/alert-pass.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import type { ConfigOverrides } from '../../support/servers/config.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../../support/servers/pds.ts'
@@ -141,6 +142,15 @@ test('while nothing can be written, operators are told without the database, onc
   await pass(pds)
   expect(told().slice(1)).toEqual([expect.objectContaining({ state: 'over', overSince: expect.any(String) })])
   expect(pds.mails).toHaveLength(2)
+})
+
+test('of two looks at once, one tells operators that nothing can be written', async () => {
+  await using pds = await startPds({ alerts: { mailTo: [OPERATOR], diskFreeBytes: 0 } })
+  const away = `${pds.dataDir}-away`
+  renameSync(pds.dataDir, away)
+  await Promise.all([lookAtNode(pds.ctx), lookAtNode(pds.ctx)])
+  expect(pds.mails.map(({ subject }) => subject)).toEqual([expect.stringContaining('Alert: nothing can be written')])
+  renameSync(away, pds.dataDir)
 })
 
 const { pds: plain } = useWorld()

@@ -162,6 +162,12 @@ test('a form counts only if a page of this session sent it', async () => {
   expect(await audit(`subject=${alice.did}`)).toEqual([])
 })
 
+test.each(['', 'nothing', 'constructor', '__proto__'])('an act that there is not is refused: %p', async (act) => {
+  const browser = await signedIn(mona)
+  const fields = { act, did: alice.did, reason: 'none', back: '/admin', console_token: await browser.formToken() }
+  expect((await browser.send('/admin/act', fields)).status).toBe(400)
+})
+
 test('a page is opened in a tab, on the host of the service', async () => {
   const browser = await signedIn(mona)
   for (const headers of [{ 'sec-fetch-dest': 'iframe' }, { 'sec-fetch-mode': 'cors' }] as Record<string, string>[])

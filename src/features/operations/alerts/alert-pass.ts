@@ -9,7 +9,7 @@ import type { Cluster } from '../../../platform/database/database.ts'
 import type { SweepReport } from '../../../platform/running/sweep-state.ts'
 import { MAX_SUBJECTS, PASS_SECS, type Alert } from './alert.ts'
 import { orderMessage, type Message, type Told } from './alert-messages.ts'
-import { changeOf, type AlertState, type Change } from './alert-state.ts'
+import { changeOf, type Change } from './alert-state.ts'
 import {
   countMessages,
   deleteAlert,
@@ -95,7 +95,6 @@ async function lookedAt(ctx: Context, alert: Alert): Promise<Looked[]> {
 interface AlertChange extends Change {
   alert: Alert
   subject: string
-  before: AlertState | null
 }
 
 function changesOf(ctx: Context, looked: readonly Looked[], rows: readonly AlertRow[]): AlertChange[] {
@@ -111,7 +110,7 @@ function changesOf(ctx: Context, looked: readonly Looked[], rows: readonly Alert
       const before = known.get(subject) ?? null
       const timing = { now, holdMillis: alert.holdsForSecs * 1000, reminderMillis }
       const change = changeOf(before, seen.get(subject) ?? null, timing)
-      return change === null ? [] : [{ ...change, alert, subject, before }]
+      return change === null ? [] : [{ ...change, alert, subject }]
     })
   })
 }

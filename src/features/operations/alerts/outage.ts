@@ -3,6 +3,7 @@
  * message as a durable step. So the message is sent at once, and this process remembers it.
  */
 import { HOUR_MILLIS, MINUTE_MILLIS } from '../../../base/durations.ts'
+import { SingleFlight } from '../../../base/single-flight.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { healthFault } from '../server-info/server-info.ts'
@@ -21,6 +22,7 @@ const about = {
 } as const
 
 class Outage {
+  readonly #looks = new SingleFlight<'look', boolean>()
   #since: Millis | null = null
   #isTold = false
   /** By the monotonic clock. */
@@ -28,8 +30,15 @@ class Outage {
 
   constructor(readonly ctx: Context) {}
 
-  /** Returns whether nothing can be written now. Sends a message when that begins, and when it is over. */
-  async look(): Promise<boolean> {
+  /**
+   * Returns whether nothing can be written now. Sends a message when that begins, and when it is over. A node of a
+   * cluster looks for itself, and also when it makes the pass: one of two looks at once joins the other.
+   */
+  look(): Promise<boolean> {
+    return this.#looks.run('look', () => this.#look())
+  }
+
+  async #look(): Promise<boolean> {
     const fault = await healthFault(this.ctx)
     if (fault !== null) await this.#tell(fault)
     else if (this.#since !== null) await this.#tellEnd(this.#since)

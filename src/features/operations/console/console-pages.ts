@@ -75,7 +75,8 @@ export async function sendAct(call: PageCall): Promise<Response> {
 }
 
 async function carryOut(call: PageCall, desk: Desk, form: URLSearchParams): Promise<Response> {
-  const act = consoleActs[form.get('act') ?? '']
+  const name = form.get('act') ?? ''
+  const act = Object.hasOwn(consoleActs, name) ? consoleActs[name] : undefined
   const given = form.get('back') ?? ''
   const back = isOwnPath(given) ? given : '/admin'
   if (act === undefined) return told(desk, back, texts.noSuchAct, null, 400)

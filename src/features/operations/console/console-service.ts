@@ -1,4 +1,5 @@
 /** How the server is doing: what it holds, what it is working on, and how the network sees it. */
+import { DAY_SECS } from '../../../base/durations.ts'
 import { html, type Html, type Phrase, type Wording } from '../../../http/html.ts'
 import { listPhrase, sizePhrase } from '../../../http/texts.ts'
 import { mayRole } from '../operators/operators.ts'
@@ -160,7 +161,6 @@ function doctorPart({ examinedAt, isRunning, findings }: Examination): Html {
 </section>`
 }
 
-const DAY_SECS = 86_400
 const daysOf = (secs: number): Phrase => texts.days({ count: Math.round((10 * secs) / DAY_SECS) / 10 })
 
 const healthPart = ({ version, uptimeSeconds, accounts, storage, disk, firehose, steps, sweeps }: Health): Html => html`

@@ -1,4 +1,5 @@
 /** A burst of sign-ups: the accounts made in a period, and the form that undoes them together. */
+import { HOUR_MILLIS } from '../../../base/durations.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { factsPhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
@@ -43,7 +44,6 @@ interface SignUps {
   cursor?: string
 }
 
-const HOUR_MILLIS = 3_600_000
 const windowUrl = (from: string, until: string): string =>
   `/admin/sign-ups?${new URLSearchParams({ from, until }).toString()}`
 
