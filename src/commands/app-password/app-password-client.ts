@@ -1,4 +1,4 @@
-/** What the commands for app passwords share: the account holder's session, and how the server returns app passwords. */
+/** What the commands for app passwords share: the session of the account holder, and what the server returns. */
 import type { Answer } from '../admin-command.ts'
 import { exitCodes, type Command, type Invocation } from '../command.ts'
 import { HolderServer, serverUrl, whileSignedIn } from '../holder-server.ts'
