@@ -171,6 +171,7 @@ test('the account page asks for the code on a second page', async () => {
   expect(await browser.signedIn()).toBeNull()
   const wrong = await browser.send('/account/sign-in', { ...fields, factor_code: 'AAAAA-AAAAA' })
   expect(wrong.body).toContain('This code is wrong')
+  expect(wrong.body).toContain('<a href="/account/sign-in">Cancel</a>')
   expect((await browser.send('/account/sign-in', fields)).headers.get('location')).toBe('/account')
   expect(await browser.signedIn()).toBe(alice.did)
 })
@@ -225,6 +226,8 @@ test('an app gets its code after the second page, for the scopes that were ticke
   })
   const fields = { ...hiddenFields(page), factor_code: code }
   expect(fields).toMatchObject({ request_uri: requestUri, action: 'approve', granted_scope: 'transition:generic' })
+  const back = /<a href="([^"]+)">Cancel<\/a>/.exec(page)![1]!.replaceAll('&amp;', '&')
+  expect(hiddenFields((await browser.open(back)).body)).toMatchObject({ request_uri: requestUri })
   const answer = await browser.send(path, fields)
   expect(answer.status).toBe(303)
   const redeemed = await app.redeem(new URL(answer.headers.get('location')!).searchParams.get('code')!)

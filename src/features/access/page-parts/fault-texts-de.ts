@@ -56,7 +56,7 @@ export const faultGerman = {
     'Deine Identität nennt einen Signaturschlüssel, den dieser Server nicht besitzt. Wer deinen Wiederherstellungsschlüssel hat, kann das berichtigen.',
   tooManyMinute: 'Zu viele Versuche. Bitte warte eine Minute und versuche es dann noch einmal.',
   tooMany: 'Zu viele Versuche. Bitte warte ein paar Minuten und versuche es dann noch einmal.',
-  codeWrong: 'Dieser Code ist falsch. Bitte prüfe ihn, oder fordere einen neuen an.',
+  codeWrong: 'Dieser Code ist falsch. Bitte prüfe ihn, oder nimm einen neuen.',
   codeExpired: 'Dieser Code ist abgelaufen. Bitte fordere einen neuen an.',
   factorWanted:
     'Der alte Server verlangt einen Code, den er dir per E-Mail geschickt hat. Bitte gib ihn zusammen mit dem Passwort ein.',

@@ -52,7 +52,7 @@ export const faultSpanish = {
     'Tu identidad indica una clave de firma que este servidor no tiene. Quien tenga tu clave de recuperación puede corregirlo.',
   tooManyMinute: 'Demasiados intentos. Espera un minuto y vuelve a intentarlo.',
   tooMany: 'Demasiados intentos. Espera unos minutos y vuelve a intentarlo.',
-  codeWrong: 'Este código es incorrecto. Compruébalo o pide uno nuevo.',
+  codeWrong: 'Este código es incorrecto. Compruébalo o usa uno nuevo.',
   codeExpired: 'Este código ha caducado. Pide uno nuevo.',
   factorWanted:
     'El servidor anterior pide un código, que te ha enviado por correo. Introdúcelo junto con la contraseña.',

@@ -55,7 +55,7 @@ export const faultFrench = {
     'Votre identité désigne une clé de signature que ce serveur ne détient pas. Le détenteur de votre clé de récupération peut corriger cela.',
   tooManyMinute: 'Trop de tentatives. Veuillez patienter une minute, puis réessayer.',
   tooMany: 'Trop de tentatives. Veuillez patienter quelques minutes, puis réessayer.',
-  codeWrong: 'Ce code est incorrect. Veuillez le vérifier, ou en demander un nouveau.',
+  codeWrong: 'Ce code est incorrect. Veuillez le vérifier, ou en utiliser un nouveau.',
   codeExpired: 'Ce code a expiré. Veuillez en demander un nouveau.',
   factorWanted:
     'L’ancien serveur demande un code, qu’il vous a envoyé par e-mail. Veuillez le saisir avec le mot de passe.',

@@ -50,7 +50,7 @@ export const faultBrazilian = {
     'Sua identidade indica uma chave de assinatura que este servidor não possui. Quem tem sua chave de recuperação pode corrigir isso.',
   tooManyMinute: 'Tentativas demais. Espere um minuto e tente novamente.',
   tooMany: 'Tentativas demais. Espere alguns minutos e tente novamente.',
-  codeWrong: 'Este código está errado. Confira-o ou peça um novo.',
+  codeWrong: 'Este código está errado. Confira-o ou use um novo.',
   codeExpired: 'Este código expirou. Peça um novo.',
   factorWanted: 'O servidor antigo pede um código, que ele enviou para seu e-mail. Informe-o junto com a senha.',
   mailRefused: 'O servidor de e-mail recusou a mensagem, que não foi enviada. Confira o endereço de e-mail da conta.',

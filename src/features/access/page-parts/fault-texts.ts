@@ -55,7 +55,7 @@ export const faultTexts = textTable(
       'Your identity names a signing key that this server does not hold. The holder of your recovery key can correct that.',
     tooManyMinute: 'Too many attempts. Please wait a minute and try again.',
     tooMany: 'Too many attempts. Please wait a few minutes and try again.',
-    codeWrong: 'This code is wrong. Please check it, or request a new one.',
+    codeWrong: 'This code is wrong. Please check it, or use a new one.',
     codeExpired: 'This code has expired. Please request a new one.',
     factorWanted:
       'The old server asks for a code, which it has mailed to you. Please enter it together with the password.',

@@ -61,6 +61,7 @@ export function factorPage(
   <div class="actions"><button class="primary">${texts.proceed}</button></div>
   ${passkeyPart(passkey)}
   ${asked.mailed && html`<div><button class="link" name="${ANOTHER_CODE}" value="yes" formnovalidate>${texts.another}</button></div>`}
+  ${!isProof && html`<p class="links"><a href="${pathname}${search}">${texts.cancel}</a></p>`}
 </form>`,
   })
 }
