@@ -126,6 +126,7 @@ const fits: Measures = {
   unnamed: [],
   small: [],
   faint: [],
+  plainLinks: [],
   headings: 1,
 }
 
@@ -149,6 +150,8 @@ interface Measures {
   small: string[]
   /** Text without the contrast of WCAG 2.2, 1.4.3. */
   faint: string[]
+  /** Links of a list that look like text: nothing but their colour tells them. */
+  plainLinks: string[]
   headings: number
 }
 
@@ -171,6 +174,13 @@ const measure = `(() => {
     return (light + 0.05) / (dark + 0.05)
   }
   const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== '')
+  // An underline does not pass into an inline block.
+  const isUnderlined = (link, at) => {
+    for (; ; at = at.parentElement) {
+      if (getComputedStyle(at).textDecorationLine.includes('underline')) return true
+      if (at === link || getComputedStyle(at).display === 'inline-block') return false
+    }
+  }
   const ids = [...document.querySelectorAll('[id]')].map((one) => one.id)
   return {
     overflow: Math.max(0, document.scrollingElement.scrollWidth - innerWidth),
@@ -180,6 +190,7 @@ const measure = `(() => {
     unnamed: [...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map(label),
     small: all.filter((one) => one.matches('button, .button, input[type=text], input[type=password], input[type=email], input[type=date], select') && one.getBoundingClientRect().height < 36).map(label),
     faint: all.filter((one) => hasText(one) && contrast(one) < 4.5).map(label),
+    plainLinks: [...document.querySelectorAll('li a')].filter((link) => !link.matches('.button') && [link, ...link.querySelectorAll('*')].some((one) => hasText(one) && !isUnderlined(link, one))).map(label),
     headings: document.querySelectorAll('h1').length,
   }
 })()` as unknown as () => Measures

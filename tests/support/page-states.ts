@@ -99,6 +99,7 @@ export const IN_ALL_LANGUAGES = [
   'console',
   'console-accounts',
   'console-account',
+  'console-data',
   'console-cases',
   'console-case',
   'console-sign-ups',
@@ -176,6 +177,14 @@ export function usePageStates() {
           validate: false,
         },
       })
+    // A collection with an everyday name.
+    await dana.call('com.atproto.repo.createRecord', {
+      json: {
+        repo: dana.did,
+        collection: 'app.bsky.feed.post',
+        record: { $type: 'app.bsky.feed.post', text: 'Hello', createdAt: '2026-01-01T00:00:00.000Z' },
+      },
+    })
     const uploader = Uploader.at(pds, dana.did as Did, dana.accessJwt)
     await uploader.refer(`com.example.album/${'k'.repeat(400)}`, await uploader.upload(png, 'image/png'))
     web.publish(APP_HOST, '/client.json', () =>
@@ -581,6 +590,7 @@ export function usePageStates() {
     console: (page) => operate(page, '/admin'),
     'console-accounts': (page) => operate(page, `/admin/accounts?q=${'a'.repeat(60)}`),
     'console-account': (page) => operate(page, `/admin/account?did=${alice.did}`),
+    'console-data': (page) => operate(page, `/admin/data?did=${dana.did}`),
     async 'console-cases'(page) {
       await warnedCase()
       await operate(page, '/admin/cases?state=all')

@@ -25,7 +25,7 @@ export async function dataPage(desk: Desk): Promise<Response> {
   const addressOf = (path: string, parameters: Readonly<Record<string, string>>) =>
     `${path}?${new URLSearchParams({ did, ...parameters })}`
   return framed(desk, {
-    title: dataTexts.title,
+    title: did,
     body: shownData(answer.body as object, wanted, {
       link: (parameters) => addressOf('/admin/data', parameters),
       blobUrl: (cid) => addressOf('/admin/data/blob', { cid }),

@@ -13,7 +13,10 @@ export interface Surroundings {
   link(parameters: Readonly<Record<string, string>>): string
   /** The address of the bytes of a blob. */
   blobUrl(cid: string): string
-  /** Operators can also open what is taken down. Lists show them no images, because the audit log records each one. */
+  /**
+   * Operators can also open what is taken down. Lists show them no images, because the audit log records each one. The
+   * frame of the console names the account in the heading of the page.
+   */
   isOperator: boolean
   /** The page from which the data is reached. */
   home: string
@@ -44,8 +47,7 @@ const part = (
 ): Html => html`
 <section class="card">
   <div class="tight">
-    <h1>${title}</h1>
-    <p><strong>${surroundings.account}</strong></p>
+    ${surroundings.isOperator ? html`<h2>${title}</h2>` : html`<h1>${title}</h1><p><strong>${surroundings.account}</strong></p>`}
   </div>
   ${content}
   <p class="links">${more} ${back}</p>
