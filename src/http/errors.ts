@@ -60,7 +60,11 @@ export const payloadTooLarge = () => new Refusal(413, 'PayloadTooLarge', 'reques
 export const methodNotImplemented = () => new Refusal(501, 'MethodNotImplemented', 'Method Not Implemented')
 export const upstreamFailure = (message = 'Upstream service unreachable') =>
   new Refusal(502, 'UpstreamFailure', message)
-export const serviceUnavailable = (message: string) => new Refusal(503, 'ServiceUnavailable', message)
+/** `retryAfterSecs`: when to try again; null if that is not known. */
+export const serviceUnavailable = (message: string, retryAfterSecs: number | string | null = null) =>
+  new Refusal(503, 'ServiceUnavailable', message, {
+    ...(retryAfterSecs !== null && { headers: { 'Retry-After': String(retryAfterSecs) } }),
+  })
 
 export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
 
@@ -79,27 +83,14 @@ const STORAGE_RETRY_SECS = 30
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof NoPlace)
-    return new Refusal(503, 'ServiceUnavailable', 'Too many requests of this kind are in progress', {
-      headers: { 'Retry-After': String(PLACE_RETRY_SECS) },
-    })
-  if (error instanceof LookupsFull)
-    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${error.message}`, {
-      headers: { 'Retry-After': String(error.retryAfterSecs) },
-    })
+    return serviceUnavailable('Too many requests of this kind are in progress', PLACE_RETRY_SECS)
   if (error instanceof BucketUnavailable)
-    return new Refusal(503, 'ServiceUnavailable', 'The blob store is unavailable at the moment', {
-      headers: { 'Retry-After': String(error.retryAfterSecs) },
-    })
-  if (error instanceof DatabaseUnavailable)
-    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${error.message}`, {
-      headers: { 'Retry-After': String(error.retryAfterSecs) },
-    })
+    return serviceUnavailable('The blob store is unavailable at the moment', error.retryAfterSecs)
+  if (error instanceof LookupsFull || error instanceof DatabaseUnavailable)
+    return serviceUnavailable(`Try again later: ${error.message}`, error.retryAfterSecs)
   if (error instanceof TextNotStorable) return invalidRequest(error.message)
   const fault = storageFaultOf(error)
-  if (fault !== null)
-    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${fault}`, {
-      headers: { 'Retry-After': String(STORAGE_RETRY_SECS) },
-    })
+  if (fault !== null) return serviceUnavailable(`Try again later: ${fault}`, STORAGE_RETRY_SECS)
   if (!(error instanceof PlcDirectoryError)) return null
   const isCallers = error.status !== null && error.status >= 400 && error.status < 500
   return isCallers

@@ -10,7 +10,7 @@ import type { Clock } from '../platform/running/clock.ts'
 import type { Millis } from '../protocol/identifiers.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Endpoint } from './endpoint.ts'
-import { Refusal } from './errors.ts'
+import { Refusal, serviceUnavailable } from './errors.ts'
 import { RequestExchange } from './exchange.ts'
 import { createReaderEdge } from './reader-edge.ts'
 import { failure, preflight } from './reply.ts'
@@ -54,12 +54,7 @@ export function createFollowerEdge({ state, serving, reads, clock }: FollowerEdg
         if (request.method === 'OPTIONS') return preflight(surfaceOf(path), request)
         const exchange = failed?.exchange ?? new RequestExchange(reads.ctx, request, peer, path, null, path, null)
         if (failed?.error instanceof Refusal && failed.error.status === 429) return failure(exchange, failed.error)
-        return failure(
-          exchange,
-          new Refusal(503, 'ServiceUnavailable', `${reason()}, which has to answer this`, {
-            headers: { 'Retry-After': String(RETRY_SECS) },
-          }),
-        )
+        return failure(exchange, serviceUnavailable(`${reason()}, which has to answer this`, RETRY_SECS))
       },
       chargesAgain: false,
       answered() {},

@@ -5,7 +5,7 @@
 import { perContext, type Context } from '../platform/context.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Exchange } from './endpoint.ts'
-import { Refusal } from './errors.ts'
+import { serviceUnavailable } from './errors.ts'
 
 const registry = perContext<{ dispatcher: Dispatcher | null }>(() => ({ dispatcher: null }))
 
@@ -65,15 +65,7 @@ export async function askInside(
   const body: unknown = answered === '' ? null : JSON.parse(answered)
   if (response.ok) return { ok: true, body }
   const fault = faultIn(body)
-  if (response.status === 503) {
-    const later = response.headers.get('retry-after')
-    throw new Refusal(
-      503,
-      'ServiceUnavailable',
-      fault.message,
-      later === null ? {} : { headers: { 'Retry-After': later } },
-    )
-  }
+  if (response.status === 503) throw serviceUnavailable(fault.message, response.headers.get('retry-after'))
   return { ok: false, status: response.status, ...fault }
 }
 

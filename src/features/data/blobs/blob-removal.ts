@@ -14,7 +14,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
-import { Refusal } from '../../../http/errors.ts'
+import { serviceUnavailable } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { lockOn, OutcomeUnknown, type Lock, type Tx } from '../../../platform/database/database.ts'
@@ -40,16 +40,14 @@ const TAKER_MILLIS = 600_000
 /** While the same blob is being removed, an upload waits: this many times, for this long. */
 const MAX_WAITS = 20
 const WAIT_MILLIS = 250
+const RETRY_AFTER_SECS = 10
 /** Most times that an upload places its object. */
 const MAX_PLACINGS = 5
 
 /** The object was placed before a removal that may have removed it. */
 export class Overtaken extends Error {}
 
-const beingRemoved = () =>
-  new Refusal(503, 'ServiceUnavailable', 'The same blob is being removed at the moment', {
-    headers: { 'Retry-After': '10' },
-  })
+const beingRemoved = () => serviceUnavailable('The same blob is being removed at the moment', RETRY_AFTER_SECS)
 
 /**
  * Place a received blob and write its row with `write`, under a lock. On failure, neither is left, except that the

@@ -2,7 +2,7 @@
  * Bounds the bytes of an account's unfinished uploads. These bytes take room on the disk, but count toward the quota of
  * the account only once the upload has ended.
  */
-import { Refusal } from '../../../http/errors.ts'
+import { serviceUnavailable } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { RoomForCommits } from '../../../platform/files/free-space.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -13,8 +13,7 @@ const RETRY_AFTER_SECS = 10
 
 const sums = perContext(() => new Map<Did, number>())
 const disk = perContext(({ config }) => new RoomForCommits(config.dataDir))
-const notNow = (message: string) =>
-  new Refusal(503, 'ServiceUnavailable', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECS) } })
+const notNow = (message: string) => serviceUnavailable(message, RETRY_AFTER_SECS)
 
 export class UnfinishedUpload implements Disposable {
   #bytes = 0

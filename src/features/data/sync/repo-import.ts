@@ -5,7 +5,7 @@
  * One short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that
  * fails or is killed leaves only rows that the `abandoned-repos` sweep deletes.
  */
-import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
 import { BatchFile } from '../../../platform/files/batch-file.ts'
 import { CHECKED_BYTES, hasRoomFor, NoRoom, whileRoom } from '../../../platform/files/free-space.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -119,8 +119,7 @@ async function importArriving(by: By, did: Did, archive: AsyncIterable<Uint8Arra
   }
 }
 
-const notNow = (message: string) =>
-  new Refusal(503, 'ServiceUnavailable', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECS) } })
+const notNow = (message: string) => serviceUnavailable(message, RETRY_AFTER_SECS)
 
 const tooManyReferences = () =>
   new Refusal(413, 'PayloadTooLarge', `The records refer to more than ${MAX_REFERENCES} blobs`)
