@@ -20,3 +20,13 @@ test('a failure is told to all who wait, and the next who asks tries again', asy
   expect(await thrownBy(second)).toThrow('not now')
   expect(await Promise.all([number(), number()])).toEqual([2, 2])
 })
+
+test('what is made at once is kept too, even if it is nothing', () => {
+  let calls = 0
+  const nothing = madeOnce(() => {
+    if (++calls === 1) throw new Error('not now')
+    return null
+  })
+  expect(nothing).toThrow('not now')
+  expect([nothing(), nothing(), calls]).toEqual([null, null, 2])
+})

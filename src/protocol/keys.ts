@@ -11,6 +11,7 @@
 import { createECDH, createPrivateKey, createPublicKey, ECDH, type KeyObject, sign, verify } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
 import { BoundedCache } from '../base/bounded-cache.ts'
+import { madeOnce } from '../base/made-once.ts'
 import type { Did } from './identifiers.ts'
 
 export type Curve = 'p256' | 'k256'
@@ -126,11 +127,9 @@ function lowerS(signature: Uint8Array): Uint8Array {
 
 // K-256
 
-type Secp256k1 = (typeof import('@noble/curves/secp256k1.js'))['secp256k1']
-
-let loaded: Secp256k1 | null = null
-
-const secp256k1 = (): Secp256k1 => (loaded ??= require('@noble/curves/secp256k1.js').secp256k1 as Secp256k1)
+const secp256k1 = madeOnce(
+  () => (require('@noble/curves/secp256k1.js') as typeof import('@noble/curves/secp256k1.js')).secp256k1,
+)
 
 function sha256(message: Uint8Array): Uint8Array {
   const digest = new Uint8Array(32)

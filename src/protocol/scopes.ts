@@ -4,6 +4,7 @@
  */
 import type { LexiconPermissionSet, RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
+import { madeOnce } from '../base/made-once.ts'
 import { isDraftAudience, isDraftMethod } from './guarded-methods.ts'
 import type { Did, Nsid } from './identifiers.ts'
 import { scopeGrammar } from './scope-grammar.ts'
@@ -313,7 +314,7 @@ function permissionsMaker(): (scope: string, within: Permissions | null) => Perm
   return (scope, within) => (within === null ? new GrantedPermissions(scope) : new NarrowedPermissions(scope, within))
 }
 
-let makePermissions: ReturnType<typeof permissionsMaker> | null = null
+const makePermissions = madeOnce(permissionsMaker)
 
 /** Permissions by scope text: an app presents the same scope with every request. */
 const MAX_KNOWN_CHARS = 4 * 1024 ** 2
@@ -324,7 +325,7 @@ export function permissionsOf(scope: string, within: string | null = null): Perm
   const key = within === null ? scope : `${scope}\n${within}`
   const known = knownPermissions.get(key)
   if (known) return known
-  const made = (makePermissions ??= permissionsMaker())(scope, within === null ? null : permissionsOf(within))
+  const made = makePermissions()(scope, within === null ? null : permissionsOf(within))
   knownPermissions.set(key, made)
   return made
 }

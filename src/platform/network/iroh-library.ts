@@ -3,10 +3,11 @@
  * `iroh.enabled` loads it. There is no other implementation to fall back to.
  */
 import { tmpdir } from 'node:os'
+import { madeOnce } from '../../base/made-once.ts'
 import { inWords, type OperatorError } from '../../base/operator-error.ts'
 import { nativeBuild, PLATFORM, type NativeBuilds } from '../secrets/native-library.ts'
 
-export type IrohLibrary = Pick<
+type IrohLibrary = Pick<
   typeof import('@number0/iroh'),
   'Endpoint' | 'EndpointAddr' | 'EndpointId' | 'RelayMode' | 'SecretKey'
 >
@@ -22,15 +23,12 @@ export const hasIroh = PLATFORM in builds
 /** Why a server on this platform has no endpoint. */
 export const NO_IROH = `the QUIC library has no build for ${PLATFORM}, only for Linux on x64 and for macOS on arm64`
 
-let loaded: IrohLibrary | null = null
-
 /** Returns the library, which is loaded on first use. Throws `OperatorError` if it cannot be loaded. */
-export function irohLibrary(): IrohLibrary {
-  if (loaded !== null) return loaded
+export const irohLibrary = madeOnce((): IrohLibrary => {
   const { library, faults } = nativeBuild(builds)
   if (library === null) throw notLoaded(faults)
-  return (loaded = library)
-}
+  return library
+})
 
 function notLoaded(faults: readonly unknown[]): OperatorError {
   if (!hasIroh) return inWords({ what: NO_IROH, remedy: 'set iroh.enabled to false' })

@@ -6,6 +6,7 @@
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { madeOnce } from '../../base/made-once.ts'
 import { unpaddedBase64 } from '../../protocol/base64url.ts'
 import { nativeBuildOrNull, type NativeBuilds } from './native-library.ts'
 
@@ -51,9 +52,9 @@ function load(): Compute {
     library.hashRaw(password, { salt, memoryCost: memoryKib, timeCost: passes, parallelism: 1, outputLen: HASH_BYTES })
 }
 
-let loaded: Compute | null = null
+const loaded = madeOnce(load)
 
-const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)
+const compute: Compute = (password, salt, cost) => loaded()(password, salt, cost)
 
 /** Returns the hash as a PHC string, `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. The salt is random unless it is given. */
 export const hashArgon2 = async (

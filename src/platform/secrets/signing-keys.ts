@@ -7,6 +7,7 @@
  * results.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { madeOnce } from '../../base/made-once.ts'
 import {
   k256InScript,
   signingKey,
@@ -51,9 +52,7 @@ interface Library {
   ecdsaVerify(signature: Uint8Array, digest: Uint8Array, point: Uint8Array): boolean
 }
 
-let loaded: K256 | null = null
-
-const k256 = (): K256 => (loaded ??= loadNativeK256() ?? k256InScript)
+const k256 = madeOnce(() => loadNativeK256() ?? k256InScript)
 
 /** What verifies with a key fastest. The library is loaded when a key of its curve first needs it. */
 export const verifierOf = ({ curve }: PublicKey): K256 | undefined => (curve === 'k256' ? k256() : undefined)

@@ -4,10 +4,11 @@
  * Documents are parsed on first use, and checks are compiled one by one as they are used. Every check takes the JSON
  * form of a value (see `schema.ts`) and returns an outcome; none throws on bad input.
  */
+import { madeOnce } from '../../base/made-once.ts'
 import { SmallMap } from '../../base/small-map.ts'
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'
-import type { LexMethods, LexRecords } from './generated/types.ts'
+import type { LexMethods } from './generated/types.ts'
 import {
   describeValue,
   faultText,
@@ -27,7 +28,6 @@ import {
 } from './schema.ts'
 
 export type MethodName = keyof LexMethods
-export type RecordName = keyof LexRecords
 export type MethodKind = 'query' | 'procedure' | 'subscription'
 export type Outcome<Value> = { ok: true; value: Value } | { ok: false; message: string }
 
@@ -41,7 +41,7 @@ export interface Method {
 
 const methodKinds = new Set(['query', 'procedure', 'subscription'])
 
-const definitions = lazy(() => {
+const definitions = madeOnce(() => {
   const byRef = new Map<string, Definition>()
   for (const { id, defs } of JSON.parse(documentsJson) as Document[]) {
     for (const [name, definition] of Object.entries(defs))
@@ -64,7 +64,7 @@ const compile = schemaCompiler(builtInCheck)
 const unlimited: Run = { steps: Infinity, follow: builtInCheck }
 
 /** Every method with a lexicon here, by NSID. */
-export const methods = lazy(() => {
+export const methods = madeOnce(() => {
   const byNsid = new Map<string, Method>()
   for (const [ref, definition] of definitions()) {
     if (!methodKinds.has(definition.type)) continue
@@ -238,9 +238,4 @@ function keyFault(type: string, rkey: string): string | null {
   }
   const format = type === 'tid' || type === 'nsid' ? type : 'record-key'
   return isOfFormat(format, rkey, unlimited) ? null : wrongFormat(format, rkey).message
-}
-
-function lazy<Value>(make: () => Value): () => Value {
-  let made: { value: Value } | undefined
-  return () => (made ??= { value: make() }).value
 }

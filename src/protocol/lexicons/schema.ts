@@ -24,6 +24,7 @@ import {
   isValidUri,
 } from '@atproto/syntax'
 import { CID } from 'multiformats/cid'
+import { madeOnce } from '../../base/made-once.ts'
 import { Cid, isCid } from '../cid.ts'
 import { isSpaceAddress, parseSpaceUri } from '../space-address.ts'
 import { pathSegment } from '../value-path.ts'
@@ -405,7 +406,7 @@ function lengthFault(
 }
 
 /** Made on first use, because it would delay the start by milliseconds. */
-let segmenter: Intl.Segmenter | null = null
+const segmenter = madeOnce(() => new Intl.Segmenter())
 
 /** Whether each UTF-16 unit is one grapheme. In ASCII it is, except in CRLF, which is one grapheme. */
 const isPlain = (text: string): boolean => /^[^\r\u0080-\uffff]*$/.test(text)
@@ -414,8 +415,7 @@ function graphemeCount(text: string, run: Run): number {
   if (isPlain(text)) return text.length
   spend(run, SPLITTING_STEPS)
   let count = 0
-  segmenter ??= new Intl.Segmenter()
-  for (const _ of segmenter.segment(text)) count++
+  for (const _ of segmenter().segment(text)) count++
   return count
 }
 

@@ -123,7 +123,7 @@ const seams: readonly Patch[] = [
   },
   {
     path: 'src/platform/secrets/argon2.ts',
-    find: 'const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)',
+    find: 'const compute: Compute = (password, salt, cost) => loaded()(password, salt, cost)',
     put: `const compute: Compute = async (password, salt) => new Uint8Array(new Bun.SHA256().update(password).update(salt).digest())`,
   },
 ]
