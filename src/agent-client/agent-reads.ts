@@ -1,5 +1,6 @@
 /** The responses to an agent's reads, reduced to their text. */
 import type { Answer } from '../base/server-request.ts'
+import { membersOf } from '../base/members.ts'
 import type { Agent } from './agent.ts'
 
 /** Depth of a thread that is shown, in each direction. */
@@ -28,13 +29,13 @@ export class Reads {
       depth: String(THREAD_DEPTH),
       parentHeight: String(THREAD_DEPTH),
     })
-    return threadNode(objectOf(thread), THREAD_DEPTH, { left: MAX_THREAD_POSTS })
+    return threadNode(membersOf(thread), THREAD_DEPTH, { left: MAX_THREAD_POSTS })
   }
 
   async profile(actor: string): Promise<object> {
     const profile = await this.#get('app.bsky.actor.getProfile', { actor: actor.replace(/^@/, '') })
     const { did, handle, displayName, description, followersCount, followsCount, postsCount, viewer } = profile
-    const { following, followedBy } = objectOf(viewer)
+    const { following, followedBy } = membersOf(viewer)
     return {
       did,
       handle,
@@ -57,7 +58,7 @@ export class Reads {
         uri,
         cid,
         about: reasonSubject,
-        text: objectOf(record)['text'],
+        text: membersOf(record)['text'],
         isRead,
         at: indexedAt,
       }),
@@ -81,32 +82,31 @@ const paged = ({ limit, cursor }: Page): Record<string, string> => ({
 
 const listed = (items: object, cursor: unknown): object => ({ ...items, ...(typeof cursor === 'string' && { cursor }) })
 
-const objectOf = (value: unknown): Answer => (typeof value === 'object' && value !== null ? (value as Answer) : {})
-const itemsOf = (value: unknown): Answer[] => (Array.isArray(value) ? value.map(objectOf) : [])
+const itemsOf = (value: unknown): Answer[] => (Array.isArray(value) ? value.map(membersOf) : [])
 
 function nameOf(author: unknown): object {
-  const { did, handle, displayName } = objectOf(author)
+  const { did, handle, displayName } = membersOf(author)
   return { did, handle, displayName }
 }
 
 function feedItem({ post, reason }: Answer): object {
-  const { by } = objectOf(reason)
-  return { ...postWords(objectOf(post)), ...(by !== undefined && { repostedBy: nameOf(by) }) }
+  const { by } = membersOf(reason)
+  return { ...postWords(membersOf(post)), ...(by !== undefined && { repostedBy: nameOf(by) }) }
 }
 
 function postWords({ uri, cid, author, record, embed, replyCount, repostCount, likeCount, viewer }: Answer): object {
-  const { text, createdAt, reply } = objectOf(record)
-  const { images, external } = objectOf(embed)
-  const { like, repost } = objectOf(viewer)
+  const { text, createdAt, reply } = membersOf(record)
+  const { images, external } = membersOf(embed)
+  const { like, repost } = membersOf(viewer)
   return {
     uri,
     cid,
     author: nameOf(author),
     text,
     createdAt,
-    replyTo: objectOf(objectOf(reply)['parent'])['uri'],
+    replyTo: membersOf(membersOf(reply)['parent'])['uri'],
     images: images === undefined ? undefined : itemsOf(images).map(({ alt }) => ({ alt })),
-    link: objectOf(external)['uri'],
+    link: membersOf(external)['uri'],
     replyCount,
     repostCount,
     likeCount,
@@ -125,11 +125,11 @@ function threadNode(
 ): object {
   budget.left--
   if (post === undefined) return { uri, ...(notFound === true && { notFound }), ...(blocked === true && { blocked }) }
-  const above = parent !== undefined && depth > 0 && { parent: threadNode(objectOf(parent), depth - 1, budget) }
-  if (replies === undefined || depth === 0) return { ...postWords(objectOf(post)), ...above }
+  const above = parent !== undefined && depth > 0 && { parent: threadNode(membersOf(parent), depth - 1, budget) }
+  if (replies === undefined || depth === 0) return { ...postWords(membersOf(post)), ...above }
   const shown: object[] = []
   const all = itemsOf(replies)
   for (const reply of all) if (budget.left > 0) shown.push(threadNode(reply, depth - 1, budget))
   const omitted = all.length - shown.length
-  return { ...postWords(objectOf(post)), ...above, replies: shown, ...(omitted > 0 && { repliesNotShown: omitted }) }
+  return { ...postWords(membersOf(post)), ...above, replies: shown, ...(omitted > 0 && { repliesNotShown: omitted }) }
 }

@@ -3,6 +3,7 @@ import { madeOnce } from '../base/made-once.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { fetchJson, inOneLine, NoAnswer, serverOrigin, refusalOf, textOf, type Answer } from '../base/server-request.ts'
 import { userAgentHeader } from '../base/user-agent-header.ts'
+import { membersOf } from '../base/members.ts'
 import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../protocol/agent-names.ts'
 import type { ClaimCode, RegistrationType } from './agent-contents.ts'
 
@@ -86,7 +87,7 @@ export class AgentServer {
     const answer = await fetchJson(url, { ...init, headers }, timeoutMillis)
     const { status, body } = answer
     if (status < 200 || status >= 300) throw refusalOf(this.url, answer)
-    return typeof body === 'object' && body !== null ? (body as Answer) : {}
+    return membersOf(body)
   }
 
   /**
@@ -128,7 +129,7 @@ const originOrNull = (url: unknown): string | null =>
 
 /** Read a code and where to enter it. Throws `NoAnswer` if a person could not use them, or could be misled by them. */
 export function claimCodeOf(claim: unknown, expiresAt: unknown): ClaimCode {
-  const answer = (typeof claim === 'object' && claim !== null ? claim : {}) as Answer
+  const answer = membersOf(claim)
   const [userCode, uri] = [textOf(answer, 'user_code'), URL.parse(textOf(answer, 'verification_uri'))]
   if (!/^[\dA-Za-z-]{4,16}$/.test(userCode))
     throw new NoAnswer('the server returned a code in a form that is not known')

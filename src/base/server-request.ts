@@ -2,6 +2,7 @@
  * Requests to a server: bounded in time and size, encrypted, without redirects, and with one kind of error for each
  * outcome.
  */
+import { membersOf } from './members.ts'
 import { MINUTE_MILLIS } from './durations.ts'
 import { OperatorError } from './operator-error.ts'
 import { parsedJson } from './parsed-json.ts'
@@ -93,11 +94,11 @@ async function boundedText(response: Response): Promise<string> {
  * Reads all forms of errors: `{ error, message }`, `{ error, error_description }` and `{ error: { code, message } }`.
  */
 export function refusalOf(url: string, { status, body, headers }: JsonAnswer): ServerRefusal {
-  const answer = (typeof body === 'object' && body !== null ? body : {}) as Answer
+  const answer = membersOf(body)
   const { error, message, error_description: description } = answer
-  const nested = typeof error === 'object' && error !== null ? (error as { code?: unknown; message?: unknown }) : null
-  const code = nested?.code ?? error
-  const said = nested?.message ?? message ?? description
+  const nested = membersOf(error)
+  const code = nested['code'] ?? error
+  const said = nested['message'] ?? message ?? description
   const text = typeof said === 'string' && said !== '' ? inOneLine(said) : `answered ${status}`
   const retryAfter = headers.get('retry-after')
   const wait = status === 429 && retryAfter !== null ? ` (try again in ${retryAfter} s)` : ''

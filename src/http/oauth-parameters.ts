@@ -1,4 +1,5 @@
 /** Reads the parameters that OAuth clients post: a form or a JSON object, with one string per name. */
+import { hasMembers } from '../base/members.ts'
 import type { RequestBody } from './body.ts'
 import { OAuthError } from './errors.ts'
 
@@ -31,8 +32,7 @@ export async function readParameters(body: RequestBody): Promise<OAuthParameters
 }
 
 function members(value: unknown): [string, unknown][] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalidOAuthRequest('the body must be a JSON object')
+  if (!hasMembers(value)) throw invalidOAuthRequest('the body must be a JSON object')
   return Object.entries(value)
 }
 

@@ -6,6 +6,7 @@
  * Source: W3C DID Core; atproto "DID".
  */
 import { withoutTrailingSlashes } from '../base/trailing.ts'
+import { hasMembers } from '../base/members.ts'
 import { parseDid, parseHandle, type Did, type Handle } from './identifiers.ts'
 import { formatDidKey, parseBareMultibase, parseMultikey, type Curve } from './keys.ts'
 import { PDS_SERVICE_NAME, SIGNING_KEY_NAME, type PlcState } from './plc.ts'
@@ -30,22 +31,19 @@ export interface DidDocument {
   [member: string]: unknown
 }
 
-type Member = Record<string, unknown>
-const isMember = (value: unknown): value is Member =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isListOf = (value: unknown, holds: (item: unknown) => boolean) =>
   value === undefined || (Array.isArray(value) && value.every(holds))
 
 /** Parses JSON as the document of `did`; null if it is not. */
 export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
-  if (!isMember(value) || value['id'] !== did) return null
+  if (!hasMembers(value) || value['id'] !== did) return null
   const isAlias = (item: unknown) => typeof item === 'string'
   const isMethod = (item: unknown) =>
-    isMember(item) &&
+    hasMembers(item) &&
     ['id', 'type', 'controller'].every((name) => typeof item[name] === 'string') &&
     ['undefined', 'string'].includes(typeof item['publicKeyMultibase'])
   const isService = (item: unknown) =>
-    isMember(item) &&
+    hasMembers(item) &&
     typeof item['id'] === 'string' &&
     typeof item['type'] === 'string' &&
     ['string', 'object'].includes(typeof item['serviceEndpoint'])

@@ -5,6 +5,7 @@
  *
  * Source: RFC 7515; RFC 7518, 3.4 (ES256); RFC 8812, 3.2 (ES256K).
  */
+import { hasMembers } from '../base/members.ts'
 import { base64url } from './base64url.ts'
 import type { Curve, K256, PublicKey, SigningKey } from './keys.ts'
 
@@ -39,9 +40,7 @@ export function decodeJws(text: string): Jws | null {
 export function decodeObject(encoded: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
+    return hasMembers(value) ? value : null
   } catch {
     return null // no JSON
   }

@@ -11,6 +11,7 @@
  * Source: did:plc method specification; the public directory, whose library is the oracle in the tests.
  */
 import { HOUR_MILLIS } from '../base/durations.ts'
+import { hasMembers } from '../base/members.ts'
 import { base64url, parseBase64url } from './base64url.ts'
 import { base32, cidOfCbor, type Cid } from './cid.ts'
 import { encode, type DataObject } from './cbor.ts'
@@ -85,7 +86,7 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isText)
 function isRecordOf(value: unknown, holds: (entry: unknown) => boolean): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  if (!hasMembers(value)) return false
   const entries = Object.entries(value)
   return entries.length <= MAX_ITEMS && entries.every(([name, entry]) => isText(name) && holds(entry))
 }

@@ -3,6 +3,7 @@
  *
  * Source: atproto proposal 0016, "Space types". `title` is what `name` will be called.
  */
+import { membersOf } from '../base/members.ts'
 import { languageOf, type Language } from './languages.ts'
 
 export interface SpaceTypeName {
@@ -25,10 +26,9 @@ export function spaceTypeName(declaration: Readonly<Record<string, unknown>>): S
 
 /** The exact tag of one of our languages, `pt-BR`, is preferred to a variety of it, `pt-PT`. */
 function namesIn(value: unknown): Partial<Record<Language, string>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return {}
   const names: Partial<Record<Language, string>> = {}
   const exact: Partial<Record<Language, string>> = {}
-  for (const [tag, entry] of Object.entries(value).slice(0, MAX_ENTRIES)) {
+  for (const [tag, entry] of Object.entries(membersOf(value)).slice(0, MAX_ENTRIES)) {
     const text = textOf(entry)
     const language = tag.length > MAX_TAG_CHARS ? null : languageOf(tag)
     if (text === null || language === null) continue

@@ -1,4 +1,5 @@
 /** Reads list entries that are TOML tables. */
+import { hasMembers } from '../../base/members.ts'
 import { type Fault, type Kind, type Parsed, bad, checked } from './config-kinds.ts'
 
 export interface EntryReader {
@@ -21,7 +22,7 @@ export function tableKind<T>(
     name,
     fromText,
     fromToml(table) {
-      if (typeof table !== 'object' || table === null || Array.isArray(table)) return bad('expected a table')
+      if (!hasMembers(table)) return bad('expected a table')
       const entry = new TableReader(table)
       const value = build(entry)
       return value === null || entry.faults.length > 0

@@ -9,6 +9,7 @@ import { CONFIG_VARIABLE, readConfigFiles, type Problem, type Sources, type Tabl
 import type { Parsed } from './config-kinds.ts'
 import { declared } from './config-sections.ts'
 import { nearest } from '../../base/nearest.ts'
+import { hasMembers } from '../../base/members.ts'
 
 /** Where a value comes from; `variable` is the one that supplied it. */
 export type ValueOrigin =
@@ -129,10 +130,8 @@ function lookUp(table: Table, name: string): unknown {
   const [first = '', second] = name.split('.')
   const outer = table[first]
   if (second === undefined) return outer
-  return isTable(outer) ? outer[second] : undefined
+  return hasMembers(outer) ? outer[second] : undefined
 }
-
-const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const fallbackOf = ({ field }: Key, mode: Mode) =>
   mode === 'dev' && field.development !== undefined ? field.development : field.fallback
@@ -151,12 +150,12 @@ const keyNames = new Set(configKeys.map(({ name }) => name))
 
 const brokenSections = (table: Table): Problem[] =>
   Object.entries(table)
-    .filter(([name, value]) => sectionNames.has(name) && !isTable(value))
+    .filter(([name, value]) => sectionNames.has(name) && !hasMembers(value))
     .map(([subject]) => ({ subject, fault: 'expected a table' }))
 
 function unknownKeys(table: Table): Problem[] {
   const names = Object.entries(table).flatMap(([name, value]) =>
-    sectionNames.has(name) ? (isTable(value) ? Object.keys(value).map((inner) => `${name}.${inner}`) : []) : [name],
+    sectionNames.has(name) ? (hasMembers(value) ? Object.keys(value).map((inner) => `${name}.${inner}`) : []) : [name],
   )
   return names
     .filter((name) => !keyNames.has(name))

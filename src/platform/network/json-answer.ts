@@ -21,7 +21,3 @@ export async function askJson(upstream: Outbound, url: string): Promise<JsonAnsw
     return { ok: false, detail: error instanceof Error ? error.message : String(error) }
   }
 }
-
-/** The members of an answer: none, unless it is an object. */
-export const membersOf = (json: unknown): Readonly<Record<string, unknown>> =>
-  typeof json === 'object' && json !== null ? (json as Record<string, unknown>) : {}

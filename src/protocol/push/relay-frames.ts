@@ -2,6 +2,7 @@
  * Messages between this server and a push relay: one JSON object each way, on a stream of its own. The end of the
  * stream ends the message; it has neither a length prefix nor a trailing newline.
  */
+import { hasMembers } from '../../base/members.ts'
 
 /** Names the protocol when a connection is made (RFC 7301). */
 export const RELAY_ALPN = 'ezpds/notify/0'
@@ -84,13 +85,11 @@ const isAnswerType = (type: unknown): type is RelayAnswer['type'] =>
 export function readRelayAnswer(bytes: Uint8Array): ReadAnswer {
   const value = parsed(bytes)
   if (value === undefined) return { ok: false, shape: `${bytes.byteLength} bytes that are no JSON` }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { ok: false, shape: 'JSON that is no object' }
-  const members = value as Members
-  const { type } = members
+  if (!hasMembers(value)) return { ok: false, shape: 'JSON that is no object' }
+  const { type } = value
   if (!isAnswerType(type))
     return { ok: false, shape: `an object whose type is ${type === undefined ? 'missing' : 'unknown'}` }
-  const answer = readers[type](members)
+  const answer = readers[type](value)
   return answer === null
     ? { ok: false, shape: `an object of type ${type} with a member that is missing or wrong` }
     : { ok: true, answer }

@@ -1,4 +1,5 @@
 /** What programs call to register and to show a code, and what wallets call to confirm it. */
+import { hasMembers } from '../../../base/members.ts'
 import { Type } from '@sinclair/typebox'
 import type { RequestBody } from '../../../http/body.ts'
 import { route, type Exchange, type Guard, type RouteCall } from '../../../http/endpoint.ts'
@@ -27,8 +28,7 @@ async function membersOf(body: RequestBody): Promise<object> {
   if (body.contentType !== 'application/json')
     throw refused('invalid_request', 'the body must be of type application/json')
   const value = await body.json(MAX_BODY_BYTES)
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw refused('invalid_request', 'the body must be a JSON object')
+  if (!hasMembers(value)) throw refused('invalid_request', 'the body must be a JSON object')
   return value
 }
 

@@ -3,6 +3,7 @@
  *
  * Source: RFC 8417; RFC 8935, 2.2 and 2.3 for responses.
  */
+import { hasMembers, membersOf } from '../../../base/members.ts'
 import { route, type RouteCall } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { ASSERTION_REVOKED } from '../../../protocol/agent-names.ts'
@@ -39,16 +40,14 @@ async function notify(call: RouteCall<null>): Promise<Response> {
 /** Returns the subject whose agent the event ends. Throws `invalid_request` if the token is not such an event. */
 function subjectOf({ iat, jti, events, sub }: Claims): string {
   if (!isTime(iat) || typeof jti !== 'string' || jti === '') throw invalid('iat or jti is missing')
-  const event = isObject(events) && Object.hasOwn(events, ASSERTION_REVOKED) ? events[ASSERTION_REVOKED] : null
-  if (!isObject(event)) throw invalid(`events does not contain ${ASSERTION_REVOKED}`)
+  const event = hasMembers(events) && Object.hasOwn(events, ASSERTION_REVOKED) ? events[ASSERTION_REVOKED] : null
+  if (!hasMembers(event)) throw invalid(`events does not contain ${ASSERTION_REVOKED}`)
   const { subject } = event
-  const [found] = [sub, subject, isObject(subject) ? subject['sub'] : null].filter(isNonEmptyText)
+  const [found] = [sub, subject, membersOf(subject)['sub']].filter(isNonEmptyText)
   if (found === undefined) throw invalid('The event names no subject')
   return found
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isNonEmptyText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
 /** Ends only what this issuer has registered: a child has a subject too, which its account has chosen. */

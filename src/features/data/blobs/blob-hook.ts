@@ -6,6 +6,7 @@
  */
 import { Places, NoPlace } from '../../../base/places.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
+import { membersOf } from '../../../base/members.ts'
 import { serviceUnavailable } from '../../../http/errors.ts'
 import { plainName } from '../../../http/html.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -102,11 +103,7 @@ async function ask({ config, clock, upstream }: Context, blob: BlobRow, incoming
 }
 
 function verdictIn(text: string): Verdict {
-  const answer = parsedJson(text)
-  const { decision: said, reason } = (typeof answer === 'object' && answer !== null ? answer : {}) as {
-    decision?: unknown
-    reason?: unknown
-  }
+  const { decision: said, reason } = membersOf(parsedJson(text))
   const decision = decisions.find((one) => one === said)
   if (decision === undefined) throw new HookFault('its response has no decision')
   return { decision, reason: typeof reason === 'string' ? plainName(reason, MAX_REASON_CHARS) : '' }

@@ -1,6 +1,7 @@
 /** What a relay says about this server (com.atproto.sync.getHostStatus). */
+import { membersOf } from '../../../base/members.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
-import { askJson, membersOf } from '../../../platform/network/json-answer.ts'
+import { askJson } from '../../../platform/network/json-answer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
 
 export type RelayAnswer =

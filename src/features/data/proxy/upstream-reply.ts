@@ -5,6 +5,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { codingsIn, MAX_CODINGS } from '../../../base/content-codings.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
+import { membersOf } from '../../../base/members.ts'
 import { Outline } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import { runsNothing } from '../../../http/foreign-bytes.ts'
@@ -84,7 +85,7 @@ async function upstreamRefusal(request: Request, response: Response): Promise<Re
 const usesDpop = (request: Request) => /^dpop /i.test(request.headers.get('authorization') ?? '')
 
 const textMember = (body: unknown, name: 'error' | 'message'): string | null => {
-  const text = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[name] : undefined
+  const text = membersOf(body)[name]
   return typeof text === 'string' && text !== '' ? text : null
 }
 function errorOf(body: unknown): string | null {

@@ -1,8 +1,9 @@
 /** How the network sees one account: its identity, its repository at a relay, and its profile at the AppView. */
 import { inOneLine } from '../../../base/server-request.ts'
 import { timeInWords } from '../../../base/time-words.ts'
+import { membersOf } from '../../../base/members.ts'
 import type { Context } from '../../../platform/context.ts'
-import { askJson, membersOf } from '../../../platform/network/json-answer.ts'
+import { askJson } from '../../../platform/network/json-answer.ts'
 import { claimedHandle, pdsEndpoint, publishedSigningKey, type DidDocument } from '../../../protocol/did-document.ts'
 import { INVALID_HANDLE, type Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
