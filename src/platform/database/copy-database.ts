@@ -8,9 +8,9 @@
 import { constants, Database as Connection } from 'bun:sqlite'
 import { pathToFileURL } from 'node:url'
 import { Elsewhere } from '../../base/elsewhere.ts'
-import type { Database, DatabaseCounters, Reader, Sql } from './database.ts'
+import type { Database, DatabaseCounters, Reader } from './database.ts'
 import { onlyHere } from './reader-database.ts'
-import { Prepared } from './sqlite-statements.ts'
+import { Prepared, readerOf } from './sqlite-statements.ts'
 
 /** How long a change waits for reads that need one state. After that, they fail. */
 const MAX_HOLD_MILLIS = 5000
@@ -133,8 +133,3 @@ export class CopyDatabase {
     return onlyHere('db', here)
   }
 }
-
-const readerOf = (connection: () => Prepared): Reader => ({
-  all: async <Row>(query: Sql) => connection().all<Row>(query),
-  get: async <Row>(query: Sql) => connection().get<Row>(query),
-})

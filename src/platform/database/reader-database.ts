@@ -7,14 +7,13 @@
 import { Database as Connection } from 'bun:sqlite'
 import { Elsewhere } from '../../base/elsewhere.ts'
 import type { CommitBoard } from '../readers/commit-board.ts'
-import type { Database, DatabaseCounters, Reader, Sql } from './database.ts'
-import { Prepared } from './sqlite-statements.ts'
+import type { Database, DatabaseCounters, Reader } from './database.ts'
+import { Snapshots, type Snapshot } from './sqlite-readers.ts'
+import { Prepared, readerOf } from './sqlite-statements.ts'
 
 /** Page cache of the connection for short reads, and of each snapshot. */
 const CACHE_KIB = 8192
 const SNAPSHOT_CACHE_KIB = 2048
-/** Idle snapshot connections that stay open. */
-const MAX_IDLE_SNAPSHOTS = 2
 /** Most attempts to begin a snapshot, each after another commit. */
 const MAX_TRIES = 100
 /**
@@ -22,25 +21,10 @@ const MAX_TRIES = 100
  */
 const MAX_WAIT_MILLIS = 100
 
-interface Snapshot {
-  readonly prepared: Prepared
-  readonly state: number
-  readonly reader: Reader
-  users: number
-}
-
-/** Begins a read transaction. SQLite fixes the visible state at the first statement, so this runs one. */
-function beginReading(prepared: Prepared): void {
-  prepared.command('BEGIN')
-  prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
-}
-
 export class ReaderDatabase {
   readonly #counters: DatabaseCounters
   readonly #prepared: Prepared
-  readonly #idle: Prepared[] = []
-  /** The newest snapshot that is in use. */
-  #newest: Snapshot | null = null
+  readonly #snapshots = new Snapshots(() => this.#open(SNAPSHOT_CACHE_KIB))
   /** The state that the connection reads; null if it reads none. */
   #state: number | null = null
   #isClosed = false
@@ -63,7 +47,7 @@ export class ReaderDatabase {
     const { board } = this
     if (this.#state === board.flushed) return true
     this.#leave()
-    this.#state = board.steady(() => beginReading(this.#prepared))
+    this.#state = board.steady(() => this.#prepared.beginReading())
     if (this.#state === null) this.#leave()
     else board.noteReading(this.index, this.#state)
     return this.#state !== null
@@ -92,43 +76,29 @@ export class ReaderDatabase {
     try {
       return await work(snapshot.reader)
     } finally {
-      if (--snapshot.users === 0) this.#end(snapshot)
+      this.#snapshots.leave(snapshot)
     }
   }
 
-  /** Snapshots of the same state share a connection. */
   async #enterSnapshot(): Promise<Snapshot> {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { flushed } = this.board
-      const snapshot = this.#newest?.state === flushed ? this.#newest : this.#beginSnapshot()
-      if (snapshot !== null) {
-        snapshot.users++
-        return snapshot
-      }
+      const snapshot = this.#snapshotOf(flushed)
+      if (snapshot !== null) return snapshot
       if (!(await this.board.after(flushed, MAX_WAIT_MILLIS))) break
     }
     throw new Elsewhere('there is always a commit on its way to the disk')
   }
 
-  #beginSnapshot(): Snapshot | null {
-    const prepared = this.#idle.pop() ?? this.#open(SNAPSHOT_CACHE_KIB)
-    const state = this.board.steady(() => beginReading(prepared))
-    if (state === null) {
-      this.#retire(prepared)
-      return null
-    }
-    return (this.#newest = { prepared, state, reader: readerOf(() => prepared), users: 0 })
-  }
-
-  #end(snapshot: Snapshot): void {
-    if (this.#newest === snapshot) this.#newest = null
-    this.#retire(snapshot.prepared)
-  }
-
-  #retire(prepared: Prepared): void {
-    if (prepared.connection.inTransaction) prepared.command('ROLLBACK')
-    if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
-    else prepared.close()
+  /** Null while a commit is on its way to the disk, unless the state before it is being read already. */
+  #snapshotOf(state: number): Snapshot | null {
+    const snapshots = this.#snapshots
+    if (snapshots.has(state)) return snapshots.enter(state)
+    let begun = null as Snapshot | null
+    const seen = this.board.steady(() => (begun = snapshots.enter(state)))
+    if (seen === state) return begun
+    if (begun !== null) snapshots.leave(begun)
+    return null
   }
 
   /** The database for handlers. Whatever it cannot do here throws `Elsewhere`: the main thread has to do that. */
@@ -146,7 +116,8 @@ export class ReaderDatabase {
   close(): void {
     this.#isClosed = true
     this.#leave()
-    for (const prepared of [...this.#idle.splice(0), this.#prepared]) prepared.close()
+    this.#snapshots.close()
+    this.#prepared.close()
   }
 }
 
@@ -162,11 +133,6 @@ const countersOn = (board: CommitBoard): DatabaseCounters => ({
   transactions: 0,
   commits: 0,
   roundTrips: 0,
-})
-
-const readerOf = (connection: () => Prepared): Reader => ({
-  all: async <Row>(query: Sql) => connection().all<Row>(query),
-  get: async <Row>(query: Sql) => connection().get<Row>(query),
 })
 
 /** An object of which this thread has only a part. Using another part throws `Elsewhere`. */

@@ -40,9 +40,8 @@ export class SteadyReader {
   pin(): void {
     this.#pins++
     if (this.#isReading) return
-    this.#begin()
-    // SQLite fixes the visible state at the first statement.
-    this.prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+    this.prepared.beginReading()
+    this.#isReading = true
   }
 
   unpin(): void {
@@ -94,6 +93,9 @@ export class Snapshots {
     }
   }
 
+  /** Whether there is a snapshot of this state that `enter` would share. */
+  has = (version: number): boolean => this.#newest?.version === version
+
   /** Returns a snapshot of the present state, which `version` identifies. The snapshot stays until `leave`. */
   enter(version: number): Snapshot {
     if (this.#newest?.version !== version) this.#newest = this.#begin(version)
@@ -124,15 +126,13 @@ export class Snapshots {
   #begin(version: number): Snapshot {
     if (this.#isClosed) throw new DatabaseUnavailable('the database is closed')
     const prepared = this.#keepState()
-    return { prepared, version, reader: readerOf(prepared), users: 0 }
+    return { prepared, version, reader: readerOf(() => prepared), users: 0 }
   }
 
   #keepState(): Prepared {
     const prepared = this.#idle.pop() ?? this.open()
     try {
-      prepared.command('BEGIN')
-      // SQLite fixes the visible state at the first statement, not at BEGIN, and a commit may come in between.
-      prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+      prepared.beginReading()
       return prepared
     } catch (error) {
       prepared.close()
@@ -143,7 +143,8 @@ export class Snapshots {
   #end(snapshot: Snapshot): void {
     if (this.#newest === snapshot) this.#newest = null
     const { prepared } = snapshot
-    prepared.command('ROLLBACK')
+    // An error of the disk may have ended the transaction.
+    if (prepared.connection.inTransaction) prepared.command('ROLLBACK')
     if (!this.#isClosed && this.#idle.length < this.maxIdle) this.#idle.push(prepared)
     else prepared.close()
   }

@@ -57,6 +57,12 @@ export class Prepared {
     this.#prepared(text).statement.run()
   }
 
+  /** Begins a read transaction, and runs a statement: SQLite fixes the visible state at the first one, not at BEGIN. */
+  beginReading(): void {
+    this.command('BEGIN')
+    this.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+  }
+
   /** Prepares a statement that returns rows, as `INSERT … RETURNING` does too. */
   #answering(query: Sql): Statement {
     const { statement, onlyReads } = this.#counted(query)
@@ -95,9 +101,10 @@ export class Prepared {
   }
 }
 
-export const readerOf = (source: Pick<Prepared, 'all' | 'get'>): Reader => ({
-  all: <Row>(query: Sql) => answered(() => source.all<Row>(query)),
-  get: <Row>(query: Sql) => answered(() => source.get<Row>(query)),
+/** Each statement runs on the connection that is there at the time. */
+export const readerOf = (connection: () => Pick<Prepared, 'all' | 'get'>): Reader => ({
+  all: <Row>(query: Sql) => answered(() => connection().all<Row>(query)),
+  get: <Row>(query: Sql) => answered(() => connection().get<Row>(query)),
 })
 
 /** Does what `async` would do, for much less: the engine need not create a function that it can suspend and resume. */

@@ -125,7 +125,7 @@ export class WriterQueue {
     this.log = new WriteAheadLog(path)
     this.#checkpointer = new Checkpointer(path)
     this.#tx = {
-      ...readerOf(writer),
+      ...readerOf(() => writer),
       run: (query) => answered(() => writer.run(query)),
       afterCommit: (act) => void this.#afterCommit.push(act),
       turn: () => this.#turn(),

@@ -56,10 +56,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   )
   const queue = new WriterQueue(writer, reader, snapshots, path, strict)
 
-  const reads = readerOf({
-    all: (query) => (queue.shown?.prepared ?? reader).all(query),
-    get: (query) => (queue.shown?.prepared ?? reader).get(query),
-  })
+  const reads = readerOf(() => queue.shown?.prepared ?? reader)
 
   const ended = new AbortController()
   return {
