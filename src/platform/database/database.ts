@@ -347,6 +347,8 @@ export interface NodeState extends ClusterNode {
 
 /** Three heartbeats, and some time for a busy machine. */
 export const ALIVE_MILLIS = 15_000
+/** On PostgreSQL: the clock of the server. */
+export const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 
 export interface LeaseState {
   name: string

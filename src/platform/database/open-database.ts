@@ -2,24 +2,14 @@
 import type { Config } from '../configuration/config.ts'
 import { inWords, OperatorError } from '../../base/operator-error.ts'
 import type { Database } from './database.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
 import { explainDatabase } from './database-words.ts'
-import type { Access } from './postgres-connection.ts'
 import { isPostgresUrl } from './database-url.ts'
+import type { PostgresOptions } from './postgres.ts'
 import { existingSqlitePath, openSqlite, sqlitePath } from './sqlite.ts'
 
-export interface OpenOptions {
+/** A SQLite file is protected by the lock of its directory, so only `strict` matters to it. */
+export interface OpenOptions extends Omit<PostgresOptions, 'url'> {
   databaseUrl: string
-  /** Hold transactions to their contract, for tests. */
-  strict?: boolean
-  /** On PostgreSQL: who else may use the database. A SQLite file is protected by the lock of its directory. */
-  access?: Access
-  /** As in `PostgresOptions`. */
-  nodeName?: string | null
-  /** As in `PostgresOptions`. */
-  pace?: number
-  /** As in `PostgresOptions`. */
-  machineNow?: () => Millis
 }
 
 /** Creates a missing file. Throws `OperatorError` if the database cannot be used. */

@@ -15,6 +15,7 @@ import { outsideRequests } from '../running/request-scope.ts'
 import {
   ALIVE_MILLIS,
   LeaseLost,
+  nowMillis,
   sql,
   type Cluster,
   type ClusterNode,
@@ -27,7 +28,7 @@ import {
 } from './database.ts'
 import { aheadBy, clockError, clockOffset, errorSince, type Reading } from './node-clocks.ts'
 import { faultOf } from './postgres-faults.ts'
-import { KEPT_MILLIS, nowMillis, type Beat, type PostgresHistory } from './postgres-history.ts'
+import { KEPT_MILLIS, type Beat, type PostgresHistory } from './postgres-history.ts'
 import { SupervisedPool, type Connect } from './supervised-pool.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 import type { Waits } from './postgres-waits.ts'

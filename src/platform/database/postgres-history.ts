@@ -24,6 +24,7 @@ import {
   DatabaseUnavailable,
   HistoryContinued,
   HistoryLost,
+  nowMillis,
   sql,
   type History,
   type Reader,
@@ -36,7 +37,6 @@ import type { Waits } from './postgres-waits.ts'
 
 /** Rows of nodes that were killed are kept for this long. */
 export const KEPT_MILLIS = DAY_MILLIS
-export const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 
 /** Between attempts to compare. */
 const RETRY_MILLIS = 250

@@ -1,5 +1,5 @@
 /** Rows that a process holds while it is at work on something outside the database. */
-import { ALIVE_MILLIS, sql, type Database, type Sql } from './database.ts'
+import { ALIVE_MILLIS, nowMillis, sql, type Database, type Sql } from './database.ts'
 
 type Place = Pick<Database, 'cluster'>
 
@@ -14,4 +14,4 @@ export const isHolderGone = ({ cluster }: Place, column: Sql): Sql =>
   cluster === null
     ? sql`1 = 1`
     : sql`NOT EXISTS (SELECT 1 FROM node WHERE node.id = ${column}
-        AND node.heartbeat_at > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) - ${ALIVE_MILLIS})`
+        AND node.heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS})`

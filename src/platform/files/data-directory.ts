@@ -33,7 +33,7 @@ import { hasHistory, migrate } from '../database/migrations.ts'
 import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
 import { VERSION } from '../../base/version.ts'
 import { migrations } from '../database/embedded-migrations.ts'
-import { openDatabase } from '../database/open-database.ts'
+import { openDatabase, type OpenOptions } from '../database/open-database.ts'
 import { isPostgresUrl, withoutPassword } from '../database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../database/sqlite.ts'
 import { masterKeyFile } from '../secrets/vault.ts'
@@ -62,19 +62,11 @@ export interface OpenData {
   close(): Promise<void>
 }
 
-interface OpenOptions {
+interface DataOptions extends Omit<OpenOptions, 'databaseUrl' | 'access'> {
   log: Log
   now: Millis
-  /** As in `SqliteOptions`. */
-  strict?: boolean
   /** Other servers may use the database too, if it is on PostgreSQL. */
   shared?: boolean
-  /** As in `PostgresOptions`. */
-  nodeName?: string | null
-  /** As in `PostgresOptions`. */
-  pace?: number
-  /** As in `PostgresOptions`. */
-  machineNow?: () => Millis
   /** The caller has locked the directory. */
   isLocked?: boolean
   /** The database is the target of a copy that the caller makes. */
@@ -93,7 +85,7 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  * Lock the directory for this process, and open its database with the schema of this version. Throws `OperatorError` if
  * another process holds the lock, the database was lost, or the system refuses access.
  */
-export async function openData(place: UsedPlace, options: OpenOptions): Promise<OpenData> {
+export async function openData(place: UsedPlace, options: DataOptions): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
   const unlock = options.isLocked ? () => {} : lockDirectory(place.dataDir)
@@ -129,7 +121,7 @@ export async function isUnused({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>):
 /** Open the database with the schema of this version, and join its cluster. `applied` counts the migrations. */
 async function openMigrated(
   place: UsedPlace,
-  { log, now, strict, shared = false, isCopyTarget = false, mustExist = false, ...options }: OpenOptions,
+  { log, now, strict, shared = false, isCopyTarget = false, mustExist = false, ...options }: DataOptions,
 ): Promise<Pick<OpenData, 'db' | 'applied'>> {
   const { databaseUrl } = place
   const { nodeName, pace, machineNow } = options

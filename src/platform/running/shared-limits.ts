@@ -11,7 +11,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
-import { ALIVE_MILLIS, sql, type Cluster } from '../database/database.ts'
+import { ALIVE_MILLIS, nowMillis, sql, type Cluster } from '../database/database.ts'
 import { BatchLoop } from './batch-loop.ts'
 import type { Clock } from './clock.ts'
 
@@ -292,7 +292,7 @@ export class SharedLimits {
         ON CONFLICT (id) DO UPDATE SET used = old.used + excluded.used
         RETURNING old.id, old.ends_at, old.used, CAST(NULL AS BOOLEAN) AS granted)
       SELECT id, ends_at AS "endsAt", used, granted, (SELECT count(*) FROM node
-        WHERE heartbeat_at > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) - ${ALIVE_MILLIS}) AS nodes
+        WHERE heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS}) AS nodes
       FROM (SELECT * FROM counted UNION ALL SELECT * FROM begun) AS sums`)
   }
 

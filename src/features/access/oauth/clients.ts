@@ -37,7 +37,7 @@ interface ClientFault {
 }
 
 const state = perContext(({ db }) => ({
-  kept: clientDocuments.bounded(db),
+  keepBounded: clientDocuments.bounded(db),
   fetches: new SingleFlight<string, ClientOutcome>(),
   /** By the id of the client. */
   faults: new BoundedCache<ClientFault>(MAX_FAULTS),
@@ -96,7 +96,7 @@ async function refetched(ctx: Context, clientId: string, kept: CachedDocument | 
   const read = discoverableClient(clientId, fetched.document)
   if (!read.ok) return failed(ctx, clientId, kept, { reason: read.reason, isOutage: false })
   await clientDocuments.put(ctx.db, clientId, JSON.stringify(fetched.document), ctx.clock.now())
-  await state(ctx).kept.grown()
+  await state(ctx).keepBounded()
   return read
 }
 

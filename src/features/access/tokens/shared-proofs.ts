@@ -2,7 +2,7 @@
  * A table of the DPoP proofs that were used at any node of a cluster. Proofs that arrive while a statement is running
  * share the next statement, so that a busy node sends a few hundred statements a second, however many requests it has.
  */
-import { sql, type Cluster } from '../../../platform/database/database.ts'
+import { nowMillis, sql, type Cluster } from '../../../platform/database/database.ts'
 import { BatchLoop } from '../../../platform/running/batch-loop.ts'
 import { PROOF_MEMORY_SECS } from '../../../protocol/dpop.ts'
 
@@ -16,8 +16,6 @@ interface Waiting {
   resolve(isFresh: boolean): void
   reject(error: unknown): void
 }
-
-const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 
 export class SharedProofs {
   readonly #waiting: Waiting[] = []

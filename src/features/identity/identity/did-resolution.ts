@@ -36,7 +36,7 @@ export const DOCUMENT_KEPT_MILLIS = 24 * FRESH_MILLIS
 const DID_WEB_TIMEOUT_MILLIS = 3000
 const MAX_DOCUMENT_BYTES = 64 * 1024
 
-const keptDocuments = perContext(({ db }) => didDocuments.bounded(db))
+const keepBounded = perContext(({ db }) => didDocuments.bounded(db))
 
 /** Callers that ask for the same DID while it is being fetched share that fetch. */
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
@@ -77,7 +77,7 @@ async function keep(ctx: Context, did: Did, resolution: DidResolution, askedAt: 
   try {
     if (resolution.ok) {
       await putDidDocument(ctx.db, resolution.document, askedAt, ctx.clock.now())
-      await keptDocuments(ctx).grown()
+      await keepBounded(ctx)()
     } else if (resolution.fault !== 'unreachable') await forgetDidDocument(ctx.db, did)
   } catch (error) {
     ctx.log.error('could not cache a DID document', { did, error })
