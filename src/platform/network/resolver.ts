@@ -17,7 +17,7 @@ import { isIpAddress } from '../../protocol/ip-address.ts'
 import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
 import { NoPlace, Places } from '../../base/places.ts'
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
 import { Shares } from '../../base/shares.ts'
 import { clientHere } from '../running/request-scope.ts'
 
@@ -89,6 +89,13 @@ export function systemResolver({
   const questions = new Questions(servers, timeoutMillis)
   const hosts = new HostsFile(hostsPath)
   const systemTurn = new Semaphore(1, MAX_WAITING_FOR_SYSTEM)
+  const askInTurn = async (host: string): Promise<string[]> => {
+    try {
+      return await systemTurn.run(() => askSystem(host))
+    } catch (error) {
+      throw error instanceof SemaphoreFull ? namesFull() : error
+    }
+  }
   const kept = new BoundedCache<{ addresses: string[]; until: number }>(MAX_KEPT_HOSTS)
   const flights = new SingleFlight<string, string[]>()
 
@@ -99,7 +106,7 @@ export function systemResolver({
     if (host.length > MAX_NAME_CHARS) return []
     if (host === 'localhost' || host.endsWith('.localhost')) return loopback
     const found = await questions.ask(`host ${host}`, (dns) => addressRecords(dns, host))
-    return found.length === 0 && asksSystem ? systemTurn.run(() => askSystem(host)) : found
+    return found.length === 0 && asksSystem ? askInTurn(host) : found
   }
   const keep = async (host: string): Promise<string[]> => {
     const addresses = (await lookUp(host)).slice(0, MAX_ADDRESSES)
@@ -161,7 +168,7 @@ class Questions {
       dns?.cancel()
       throw new Unanswered(`no name server responds: ${question}`)
     } catch (error) {
-      if (error instanceof NoPlace) throw new LookupsFull('too many names are being looked up')
+      if (error instanceof NoPlace) throw namesFull()
       if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
       throw error instanceof Unanswered
         ? error
@@ -206,6 +213,8 @@ async function orNone<T>(records: Promise<T[]>): Promise<T[]> {
     throw error
   }
 }
+
+const namesFull = () => new LookupsFull('too many names are being looked up')
 
 async function askSystem(host: string): Promise<string[]> {
   try {

@@ -14,6 +14,7 @@ import { thrownBy } from '../../support/thrown.ts'
 /** As many as the server looks up at one time, and lets wait. */
 const MAX_QUESTIONS = 128
 const MAX_WAITING = 256
+const MAX_WAITING_FOR_SYSTEM = 16
 /** And of one client. */
 const MAX_OF_CLIENT = 32
 /** Look-ups of these tests end when the name server answers. */
@@ -231,6 +232,20 @@ test('what waited for its turn too long is not put at all', async () => {
   expect(outcomes.filter((outcome) => outcome instanceof LookupsFull)).toHaveLength(MAX_WAITING + 1)
   expect(new Set(names.questions.slice(before)).size).toBe(MAX_QUESTIONS)
   expect(await resolver.texts('afterwards.example.org')).toEqual([])
+})
+
+test('hosts that only the system may know, and for which there is no room, are refused as all others are', async () => {
+  const resolver = resolverFor({ asksSystem: true })
+  names.setSilent(true)
+  // The system reads these as addresses, or refuses them, without asking anybody.
+  const asked = Array.from({ length: 100 }, (_, index) =>
+    resolver.addresses(`127.${index}`).catch((error: unknown) => error),
+  )
+  await until(() => names.waiting === 200)
+  names.setSilent(false)
+  const refused = (await Promise.all(asked)).filter((outcome) => outcome instanceof Error)
+  expect(refused).toHaveLength(100 - 1 - MAX_WAITING_FOR_SYSTEM)
+  for (const error of refused) expect(error).toBeInstanceOf(LookupsFull)
 })
 
 test('localhost is this machine without asking anybody', async () => {
