@@ -3,6 +3,7 @@
  * outcome.
  */
 import { membersOf } from './members.ts'
+import { wholeOf } from './whole-of.ts'
 import { MINUTE_MILLIS } from './durations.ts'
 import { OperatorError } from './operator-error.ts'
 import { parsedJson } from './parsed-json.ts'
@@ -80,14 +81,8 @@ export const safeRoute = (protocol: string) =>
   ({ redirect: 'manual', timeout: false, ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
 
 async function boundedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of response.body ?? []) {
-    length += chunk.byteLength
-    if (length > MAX_ANSWER_BYTES) throw new Error(`the response is longer than ${MAX_ANSWER_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const tooLong = () => new Error(`the response is longer than ${MAX_ANSWER_BYTES} bytes`)
+  return response.body === null ? '' : (await wholeOf(response.body, MAX_ANSWER_BYTES, tooLong)).toString()
 }
 
 /**

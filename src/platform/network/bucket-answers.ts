@@ -1,5 +1,6 @@
 /** XML responses of a store: lists of objects and uploads, the result of a copy, errors. */
 import type { XmlElement, XmlNode } from '@rgrove/parse-xml'
+import { wholeOf } from '../../base/whole-of.ts'
 
 /** Longest response, in bytes. */
 const MAX_ANSWER_BYTES = 1024 ** 2
@@ -36,14 +37,8 @@ export async function answerOf(response: Response): Promise<Answer | null> {
 
 /** Throws if the body is too long. */
 export async function textOf({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.byteLength
-    if (size > MAX_ANSWER_BYTES) throw new Error('the response of the bucket is too long')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const tooLong = () => new Error('the response of the bucket is too long')
+  return body === null ? '' : (await wholeOf(body, MAX_ANSWER_BYTES, tooLong)).toString()
 }
 
 const isElement = (node: XmlNode): node is XmlElement => node.type === 'element'

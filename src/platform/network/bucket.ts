@@ -5,6 +5,7 @@
  * timeout, and is retried if the transport or the store fails: all of them may be repeated.
  */
 import { madeOnce } from '../../base/made-once.ts'
+import { wholeOf } from '../../base/whole-of.ts'
 import { Stalled, steady, uploadPace } from '../../base/unstalled.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MINUTE_MILLIS } from '../../base/durations.ts'
@@ -379,16 +380,8 @@ async function bytesOf(
   return { size: Number(size), bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) }
 }
 
-async function smallBytesOf(key: string, body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let count = 0
-  for await (const chunk of body) {
-    count += chunk.byteLength
-    if (count > MAX_REPLACED_BYTES) throw new Error(`${key} has more than ${MAX_REPLACED_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
+const smallBytesOf = (key: string, body: AsyncIterable<Uint8Array>): Promise<Uint8Array> =>
+  wholeOf(body, MAX_REPLACED_BYTES, () => new Error(`${key} has more than ${MAX_REPLACED_BYTES} bytes`))
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
