@@ -12,3 +12,7 @@ export interface Explained {
 
 export const inWords = ({ what, remedy }: Explained, cause?: unknown): OperatorError =>
   new OperatorError(`${what}: ${remedy}`, { cause })
+
+/** Returns the error itself if there is no explanation. */
+export const inWordsIfAny = (found: Explained | null, error: unknown): unknown =>
+  found === null ? error : inWords(found, error)

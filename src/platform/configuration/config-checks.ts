@@ -87,20 +87,18 @@ export const checks: readonly Check[] = [
     if (url.protocol === 'https:') return null
     return development && loopbackHost.test(url.hostname) ? null : 'must start with https://'
   }),
-  requiredWhen(
-    'blob_mirror.endpoint',
-    'when blob_mirror.bucket is set',
-    ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.endpoint === null,
-  ),
-  requiredWhen(
-    'blob_mirror.access_key_id',
-    'when blob_mirror.bucket is set',
-    ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.accessKeyId === null,
-  ),
-  requiredWhen(
-    'blob_mirror.secret_access_key',
-    'when blob_mirror.bucket is set',
-    ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
+  ...(
+    [
+      ['endpoint', 'endpoint'],
+      ['access_key_id', 'accessKeyId'],
+      ['secret_access_key', 'secretAccessKey'],
+    ] as const
+  ).map(([key, name]) =>
+    requiredWhen(
+      `blob_mirror.${key}`,
+      'when blob_mirror.bucket is set',
+      ({ blobMirror }) => blobMirror.bucket !== null && blobMirror[name] === null,
+    ),
   ),
   ...(['s3Bucket', 's3Endpoint', 's3AccessKeyId', 's3SecretAccessKey'] as const).map((name) =>
     requiredWhen(

@@ -2,7 +2,7 @@
  * Translates errors of a database into sentences for the operator: which database, what is wrong, and how to fix it.
  */
 import { dirname } from 'node:path'
-import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
+import { type Explained, inWordsIfAny, OperatorError } from '../../base/operator-error.ts'
 import { explain } from '../files/system-faults.ts'
 import { DatabaseUnavailable } from './database.ts'
 import { isLost } from './postgres-faults.ts'
@@ -81,11 +81,9 @@ function innermost(error: unknown): unknown {
 
 /** Returns the error as an `OperatorError` if it is one of the database, else the error itself. */
 export function inDatabaseWords(error: unknown, databaseUrl: string): unknown {
-  if (error instanceof OperatorError) return error
-  const found = explainDatabase(error, databaseUrl)
-  return found === null ? error : inWords(found, error)
+  return error instanceof OperatorError ? error : inWordsIfAny(explainDatabase(error, databaseUrl), error)
 }
 
 /** Whether the error comes from a database, and not from code of ours. */
-export const isDatabaseError = (error: unknown): boolean =>
+const isDatabaseError = (error: unknown): boolean =>
   /^(SQLITE_|ERR_POSTGRES_)/.test(String((error as { code?: unknown } | null)?.code))

@@ -1,6 +1,6 @@
 /** Opens the database that `database_url` names: a path, a `sqlite:` URL or a `postgres://` URL. */
 import type { Config } from '../configuration/config.ts'
-import { inWords, OperatorError } from '../../base/operator-error.ts'
+import { inWordsIfAny, OperatorError } from '../../base/operator-error.ts'
 import type { Database } from './database.ts'
 import { explainDatabase } from './database-words.ts'
 import { isPostgresUrl } from './database-url.ts'
@@ -24,8 +24,7 @@ export async function openDatabase({ databaseUrl, strict, ...options }: OpenOpti
   try {
     return await openPostgres({ url: databaseUrl, strict, ...options })
   } catch (error) {
-    const found = explainDatabase(error, databaseUrl)
-    throw found === null ? error : inWords(found, error)
+    throw inWordsIfAny(explainDatabase(error, databaseUrl), error)
   }
 }
 

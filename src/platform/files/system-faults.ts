@@ -1,7 +1,7 @@
 /** Translates errors of the system and of SQLite into sentences for the operator: where, why, and how to fix it. */
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { type Explained, inWords } from '../../base/operator-error.ts'
+import { type Explained, inWordsIfAny } from '../../base/operator-error.ts'
 import { variableOf } from '../configuration/config-fields.ts'
 
 interface About {
@@ -56,7 +56,7 @@ const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
 export const explain = (error: unknown, about: About): Explained | null => lookUp(error, fileFaults, about)
 
 /** Returns the error as an `OperatorError` if its code is in the table, else the error itself. */
-export const explained = (error: unknown, about: About): unknown => sentence(error, explain(error, about))
+export const explained = (error: unknown, about: About): unknown => inWordsIfAny(explain(error, about), error)
 
 /**
  * Returns why this user may not use a file or folder that an error names, whatever it is for; null for other errors.
@@ -110,7 +110,7 @@ const listenerFaults: Readonly<Record<string, (listener: Listener) => Explained>
 
 /** Does the same as `explained` for errors of a listener. */
 export const listenFault = (error: unknown, listener: Listener): unknown =>
-  sentence(error, lookUp(error, listenerFaults, listener))
+  inWordsIfAny(lookUp(error, listenerFaults, listener), error)
 
 function lookUp<About>(
   error: unknown,
@@ -121,8 +121,6 @@ function lookUp<About>(
   // Extended codes such as SQLITE_IOERR_WRITE count as their primary code, SQLITE_IOERR.
   return typeof code === 'string' ? (table[code.split('_').slice(0, 2).join('_')]?.(about) ?? null) : null
 }
-
-const sentence = (error: unknown, found: Explained | null): unknown => (found === null ? error : inWords(found, error))
 
 function forbidden({ path, folder, key = 'data_dir' }: About): Explained {
   const user = process.getuid?.()
