@@ -43,7 +43,7 @@ export async function deleteInPieces(
   return total
 }
 
-export function throttle(stopping: AbortSignal, busyShare = BUSY_SHARE): Throttle {
+export function throttle(stopping: AbortSignal, busyShare: number): Throttle {
   let owedMillis = 0
   return async (work) => {
     stopping.throwIfAborted()

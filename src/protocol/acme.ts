@@ -63,7 +63,7 @@ export const acmeRenewalInfo = Type.Object({
 })
 
 /** Returns the public part of a P-256 key. */
-export function publicJwk(key: KeyObject): P256Jwk {
+function publicJwk(key: KeyObject): P256Jwk {
   const { x = '', y = '' } = createPublicKey(key).export({ format: 'jwk' })
   return { kty: 'EC', crv: 'P-256', x, y }
 }

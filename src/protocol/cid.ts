@@ -69,9 +69,7 @@ const contentDigest = new Uint8Array(DIGEST_LENGTH)
  */
 function cidOf(codec: Codec, content: Uint8Array): Cid {
   Bun.SHA256.hash(content, contentDigest)
-  const bytes = cidPrefix(codec)
-  bytes.set(contentDigest, DIGEST_OFFSET)
-  return new Cid(bytes)
+  return cidOfDigest(codec, contentDigest)
 }
 
 /** Whether a block matches a CID, given as bytes that begin with the CID. */

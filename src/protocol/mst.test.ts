@@ -143,8 +143,9 @@ test('one tree goes on after its flush, and a shared cache never goes stale', ()
   for (let i = 0; i < 300; i++) {
     change(tree, entries, keyPool)
     store.apply(tree.flush())
-    if (i % 25 === 0)
-      expect(new Map(new Mst(rebuilt(entries).root, store.read, cache).entries())).toEqual(new Map(sorted(entries)))
+    if (i % 25 !== 0) continue
+    const reader = new Mst(rebuilt(entries).root, store.read, cache)
+    for (const key of keyPool) expect(reader.get(key)).toEqual(entries.get(key) ?? null)
   }
   for (const [cid, node] of cache) {
     const bytes = store.blocks.get(cid)
@@ -187,14 +188,6 @@ describe('reading', () => {
   test('finds every key and no other', () => {
     for (const [key, value] of entries) expect(tree.get(key)?.equals(value)).toBe(true)
     for (const key of ['', 'A0/501343', 'A0/5013440', 'com.example.record/', 'zz/zz']) expect(tree.get(key)).toBeNull()
-  })
-
-  test('lists entries in order, from any key', () => {
-    const all = sorted(entries).map(([key]) => key)
-    expect([...tree.entries()].map(([key]) => key)).toEqual(all)
-    for (const from of [all[0], all[17], `${all[40]}~`, 'zzz'] as string[]) {
-      expect([...tree.entries(from)].map(([key]) => key)).toEqual(all.filter((key) => key >= from))
-    }
   })
 
   test('the path to a key proves it, or its absence, without the other blocks', () => {

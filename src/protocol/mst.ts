@@ -236,20 +236,6 @@ export class Mst {
     }
   }
 
-  /** Keys and values in order, from the first key that is not before `from`. */
-  *entries(from = ''): Generator<[key: string, value: Cid]> {
-    yield* this.#entries(this.#loadRoot(), from)
-  }
-
-  *#entries(node: MstNode, from: string): Generator<[key: string, value: Cid]> {
-    const start = node.lowerBound(from)
-    for (let i = start; i <= node.keys.length; i++) {
-      const child = this.#child(node, i)
-      if (child !== null) yield* this.#entries(child, from)
-      if (i < node.keys.length) yield [node.keys[i] as string, node.values[i] as Cid]
-    }
-  }
-
   #loadRoot(): MstNode {
     return this.#root instanceof MstNode ? this.#root : this.#loadUnknown(this.#root, 0)
   }

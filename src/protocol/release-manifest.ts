@@ -6,7 +6,7 @@ import { hasMembers, membersOf } from '../base/members.ts'
 /** Longest manifest that is read. */
 export const MAX_MANIFEST_BYTES = 64 * 1024
 /** Largest executable that is downloaded. */
-export const MAX_EXECUTABLE_BYTES = 1024 ** 3
+const MAX_EXECUTABLE_BYTES = 1024 ** 3
 const MAX_PLATFORMS = 64
 const MAX_MIGRATIONS = 4096
 

@@ -208,7 +208,7 @@ export function scopeFor(account: Did, scope: string): string {
   return ofSpaces === null ? scope : formatSpaceScope(spaceScopeOf(ofSpaces, account))
 }
 
-export const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
+const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
 
 /** All expanded scopes, each once. */
 export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [

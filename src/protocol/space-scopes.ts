@@ -124,13 +124,7 @@ export const withDeclared = (scope: SpaceScope, declared: readonly Nsid[]): Spac
 })
 
 /** What a published permission set says about spaces. Other members are ignored. */
-const setMembers: Readonly<Record<string, string>> = {
-  authority: 'authority',
-  skey: 'skey',
-  collection: 'collection',
-  action: 'action',
-  manage: 'manage',
-}
+const setMembers = ['authority', 'skey', 'collection', 'action', 'manage']
 
 /**
  * The scope that an entry of a permission set stands for; null if the entry is not about spaces, or names a type
@@ -140,8 +134,8 @@ export function spaceScopeInSet(set: string, entry: Readonly<Record<string, unkn
   const { resource, spaceType } = entry
   if (resource !== PREFIX || typeof spaceType !== 'string') return null
   const parameters = new URLSearchParams({ type: spaceType })
-  for (const [member, name] of Object.entries(setMembers))
-    for (const value of [entry[member] ?? []].flat()) parameters.append(name, String(value))
+  for (const member of setMembers)
+    for (const value of [entry[member] ?? []].flat()) parameters.append(member, String(value))
   const scope = parseSpaceScope(`${PREFIX}?${parameters}`)
   const namespace = set.slice(0, set.lastIndexOf('.') + 1)
   return scope !== null && scope.type !== ANY && scope.type.startsWith(namespace) ? scope : null

@@ -33,7 +33,7 @@ interface TokenKind {
   maxTtlSecs: number
 }
 
-export const spaceTokenKinds = {
+const spaceTokenKinds = {
   delegation: { typ: 'atproto-space-delegation+jwt', ttlSecs: 60, maxTtlSecs: 300 },
   credential: { typ: 'atproto-space-credential+jwt', ttlSecs: 600, maxTtlSecs: 3600 },
   attestation: { typ: 'atproto-client-attestation+jwt', ttlSecs: 60, maxTtlSecs: 300 },

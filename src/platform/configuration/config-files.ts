@@ -57,7 +57,7 @@ export function variablesFiles(env: Sources['env']): string[] {
   return [named !== null && isOfVariables(named) ? named : DEFAULT_VARIABLES_FILE, SERVICE_SETTINGS]
 }
 
-export const isOfVariables = (path: string): boolean => path.endsWith('.env')
+const isOfVariables = (path: string): boolean => path.endsWith('.env')
 
 const nameIn = (env: Sources['env']): string | null => env[CONFIG_VARIABLE]?.trim() || null
 

@@ -345,11 +345,7 @@ export class PostgresCluster implements Cluster {
     return () => ending.abort()
   }
 
-  take(name: string): Promise<Lease | null> {
-    return this.#take(name)
-  }
-
-  async #take(name: string): Promise<HeldLease | null> {
+  async take(name: string): Promise<HeldLease | null> {
     if (this.#held.has(name)) return null
     // Added before the lock is taken: PostgreSQL would give the same session its own lock a second time.
     const lease: HeldLease = new HeldLease(name, () => this.#release(lease))
@@ -405,7 +401,7 @@ export class PostgresCluster implements Cluster {
     const holding = outsideRequests(async () => {
       while (!stopping.signal.aborted) {
         // While the database is unreachable, no node has the lease.
-        const lease = await this.#take(name).catch(() => null)
+        const lease = await this.take(name).catch(() => null)
         if (lease !== null) await this.#hold(lease, work, stopping.signal).catch(report)
         await pause(RETRY_MILLIS, undefined, { ref: false, signal: stopping.signal }).catch(() => undefined)
       }

@@ -3,7 +3,7 @@ import type { Config } from '../configuration/config.ts'
 import type { Fields, LogLevel } from '../running/log-line.ts'
 
 /** What a reader thread knows of the configuration: nothing secret. */
-export const readerConfigKeys = [
+const readerConfigKeys = [
   'publicUrl',
   'formerUrls',
   'serverDid',

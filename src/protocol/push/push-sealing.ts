@@ -4,9 +4,8 @@
  * HPKE in auth mode (RFC 9180, 5.1.3) with DHKEM(P-256, HKDF-SHA256), HKDF-SHA256 and AES-256-GCM; without additional
  * authenticated data. The library is loaded with the first push.
  */
-import { ECDH } from 'node:crypto'
 import { base64url } from '../base64url.ts'
-import { parseDidKey, signingKey, type PublicKey } from '../keys.ts'
+import { convertP256, parseDidKey, signingKey, type PublicKey } from '../keys.ts'
 import type { SealedPush } from './push-message.ts'
 
 /** Separates these seals from other uses of the keys. */
@@ -36,7 +35,9 @@ export async function sealPush(
 ): Promise<SealedPush> {
   const { Aes256Gcm, CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } = await import('@hpke/core')
   const suite = new CipherSuite({ kem: new DhkemP256HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes256Gcm() })
-  const publicHalf = (key: PublicKey) => suite.kem.importKey('raw', bufferOf(uncompressed(key)), true)
+  // HPKE hashes the point with both coordinates.
+  const publicHalf = ({ bytes }: PublicKey) =>
+    suite.kem.importKey('raw', bufferOf(convertP256(bytes, 'uncompressed')), true)
   const pairOf = async (scalar: Uint8Array): Promise<CryptoKeyPair> => ({
     privateKey: await suite.kem.importKey('raw', bufferOf(scalar), false),
     publicKey: await publicHalf(signingKey('p256', scalar).publicKey),
@@ -50,10 +51,6 @@ export async function sealPush(
   const ciphertext = await context.seal(bufferOf(plaintext))
   return { kid, enc: base64url(new Uint8Array(context.enc)), ct: base64url(new Uint8Array(ciphertext)) }
 }
-
-/** The point with both coordinates, 65 bytes, as HPKE hashes it. */
-const uncompressed = ({ bytes }: PublicKey): Uint8Array =>
-  ECDH.convertKey(bytes, 'prime256v1', undefined, undefined, 'uncompressed') as Buffer
 
 /** A copy, because a small `Buffer` shares its memory with others. */
 const bufferOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
