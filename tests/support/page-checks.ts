@@ -125,6 +125,7 @@ const fits: Measures = {
   repeatedIds: [],
   unnamed: [],
   small: [],
+  narrow: [],
   faint: [],
   plainLinks: [],
   headings: 1,
@@ -148,6 +149,8 @@ interface Measures {
   unnamed: string[]
   /** Buttons that are hard to hit. */
   small: string[]
+  /** Fields that show less than a dozen letters. */
+  narrow: string[]
   /** Text without the contrast of WCAG 2.2, 1.4.3. */
   faint: string[]
   /** Links of a list that look like text: nothing but their colour tells them. */
@@ -189,6 +192,7 @@ const measure = `(() => {
     repeatedIds: ids.filter((id, i) => ids.indexOf(id) !== i),
     unnamed: [...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map(label),
     small: all.filter((one) => one.matches('button, .button, input[type=text], input[type=password], input[type=email], input[type=date], select') && one.getBoundingClientRect().height < 36).map(label),
+    narrow: all.filter((one) => one.matches('input[type=text], input[type=password], input[type=email]') && one.clientWidth < 150).map((one) => one.name),
     faint: all.filter((one) => hasText(one) && contrast(one) < 4.5).map(label),
     plainLinks: [...document.querySelectorAll('li a')].filter((link) => !link.matches('.button') && [link, ...link.querySelectorAll('*')].some((one) => hasText(one) && !isUnderlined(link, one))).map(label),
     headings: document.querySelectorAll('h1').length,

@@ -451,7 +451,11 @@ describe('what is wrong with a form is told at the field, in words for people, w
     const ida = await createAccount(pds, 'ida')
     const page = await freshPage()
     await page.goto(`${pds.url}/account/sign-up`)
-    await page.getByLabel('Handle', { exact: true }).fill('too-short')
+    const handle = page.getByLabel('Handle', { exact: true })
+    // Those who do not see the domain beside the field hear it.
+    const described = (await handle.getAttribute('aria-describedby'))!.split(' ')
+    expect(await page.locator(`#${described[0]}`).textContent()).toBe('.test')
+    await handle.fill('too-short')
     await page.getByLabel('Email address').fill('too-short@example.com')
     await page.getByLabel('Password', { exact: true }).fill('short')
     await page.getByRole('button', { name: 'Create account' }).click()

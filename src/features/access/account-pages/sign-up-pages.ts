@@ -35,9 +35,9 @@ function moveHereUrl(given: URLSearchParams): string {
 const servedDomains = ({ config }: Context): string[] => config.availableUserDomains.map((domain) => `.${domain}`)
 
 function domainPart(domains: readonly string[], chosen: string | null): Html {
-  if (domains.length === 1) return html`<span>${domains[0]}</span>`
+  if (domains.length === 1) return html`<span id="handle-affix">${domains[0]}</span>`
   const options = domains.map((domain) => html`<option${domain === chosen && html` selected`}>${domain}</option>`)
-  return html`<select name="domain" aria-label="${texts.domain}">${options}</select>`
+  return html`<select id="handle-affix" name="domain" aria-label="${texts.domain}">${options}</select>`
 }
 
 /** The part for wallets, folded away unless it is filled in or has a fault: most people have no wallet. */

@@ -55,7 +55,7 @@ export interface Field {
   digits?: { pattern: string; says: Wording }
   /** If the fault names this field, the field is marked, described and focused. */
   fault?: Fault | null
-  /** Text after the input that is part of the value. */
+  /** What is part of the value after the input, with the id `<id>-affix`. */
   affix?: Html | null
   /** A class of the stylesheet that decides when the field is shown. */
   when?: string
@@ -78,7 +78,9 @@ export function field({
   when,
 }: Field): Html {
   const isWrong = fault?.field === name
-  const described = [isWrong && 'fault', hint && `${id}-hint`].filter(Boolean).join(' ')
+  const described = [isWrong && 'fault', affix !== null && `${id}-affix`, hint && `${id}-hint`]
+    .filter(Boolean)
+    .join(' ')
   const input = html`<input
     id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
     autocapitalize="none" autocorrect="off" spellcheck="false"
