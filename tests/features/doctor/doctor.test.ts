@@ -150,6 +150,14 @@ test('a proxy at a public address that is not trusted is named', async () => {
   })
 })
 
+test('a server of before an upgrade, which does not say how it was called, is not blamed on the proxy', async () => {
+  await using pds = await startPds()
+  await using former = startUpstream()
+  const patient = patientOf(pds, { config: { ...pds.ctx.config, publicUrl: former.url } })
+  former.answer('', () => Response.json({ address: '203.0.113.9', forwardedFor: '203.0.113.9', bytes: 0 }))
+  expect(await find('host', patient)).toEqual({ state: 'skipped', text: expect.stringContaining('restart it') })
+})
+
 test('what the server believes about addresses is for operators, and its body is bounded', async () => {
   await using pds = await startPds()
   const probe = (headers: Record<string, string>) =>

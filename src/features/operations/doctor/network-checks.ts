@@ -241,6 +241,7 @@ async function checkHost(patient: Patient): Promise<Finding> {
   const seen = await probe(patient, new Uint8Array(0))
   if ('state' in seen) return seen
   if ('status' in seen) return skipped('the request does not reach the server: see client-address')
+  if (seen.host === undefined) return skipped('the running server is of a version that does not say: restart it')
   const { hostname } = new URL(patient.config.publicUrl)
   if (seen.host === hostname) return ok('the proxy forwards the Host header')
   return fault(

@@ -18,8 +18,11 @@ export interface Probed {
   address: string
   /** The X-Forwarded-For header, or else the Forwarded header; null if neither was sent. */
   forwardedFor: string | null
-  /** The host that decides what is served, in lower case and without a port; null if it is none. */
-  host: string | null
+  /**
+   * The host that decides what is served, in lower case and without a port; null if it is none. Missing in the answers
+   * of earlier versions.
+   */
+  host?: string | null
   /** Length of the body, which is read and discarded. */
   bytes: number
 }
