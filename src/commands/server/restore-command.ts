@@ -113,7 +113,10 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         return { ...fetched, name: `${new Date(restoredAt).toISOString()} (${name})` }
       })
     }
-    const { own, any } = wanted === undefined ? await newestSnapshots(archive, config) : { own: wanted }
+    const { own, any } =
+      wanted === undefined
+        ? await newestSnapshots(archive, config, { now: invocation.terminal.now() })
+        : { own: wanted }
     const snapshot = own ?? any
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
     const unseal = await unsealed()

@@ -324,6 +324,23 @@ test('backups of a clock that was ahead go before those that it was not', async 
   expect(left).toEqual(['20200101T000000Z', expect.stringMatching(/^20[^0]/)])
 })
 
+test('a restore takes the backup with the newest events, although another one was named by a clock that was ahead', async () => {
+  const place = folder('named ahead')
+  await holdfast(pds.dataDir, ['backup', place])
+  const [older] = readdirSync(join(place, 'snapshots'))
+  renameSync(join(place, 'snapshots', older!), join(place, 'snapshots', '29991231T000000Z'))
+  const { uri } = await post('after the clock was set right')
+  await holdfast(pds.dataDir, ['backup', place])
+  const newer = readdirSync(join(place, 'snapshots')).find((name) => !name.startsWith('2999'))!
+
+  const restored = folder('from the newest events')
+  expect(await holdfast(restored, ['restore', place])).toMatchObject({ code: 0, text: expect.stringContaining(newer) })
+  using database = new Database(join(restored, 'holdfast.db'), { readonly: true })
+  expect(database.query('SELECT path FROM record WHERE path = ?').all(uri.split('/').slice(-2).join('/'))).toHaveLength(
+    1,
+  )
+})
+
 test('a backup that fails leaves nothing behind that takes room', async () => {
   const place = folder('failing')
   mkdirSync(place)

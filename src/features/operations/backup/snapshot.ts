@@ -9,6 +9,7 @@
  * - `blobs/<shard>/<cid>`: a blob, stored once for all snapshots;
  * - `rehearsal.json`: when a restore was last rehearsed, and whether it succeeded.
  */
+import { DAY_MILLIS } from '../../../base/durations.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Archive } from './archive.ts'
@@ -99,27 +100,47 @@ export async function readManifest(archive: Archive, snapshot: string): Promise<
 /** The server whose backups are meant. */
 export type Owner = Pick<Config, 'publicUrl' | 'serverDid' | 'formerUrls'>
 
-/** Whether a snapshot belongs to another server: two servers may have been given one destination by mistake. */
-export async function isOfAnother(archive: Archive, snapshot: string, owner: Owner): Promise<boolean> {
-  const manifest = await readManifest(archive, snapshot).catch((error: unknown) => {
+/** Returns null if the manifest is damaged or missing. */
+const intactManifest = (archive: Archive, snapshot: string): Promise<Manifest | null> =>
+  readManifest(archive, snapshot).catch((error: unknown) => {
     if (error instanceof DamagedObject) return null
     throw error
   })
+
+/** Whether a snapshot belongs to another server: two servers may have been given one destination by mistake. */
+export async function isOfAnother(archive: Archive, snapshot: string, owner: Owner): Promise<boolean> {
+  const manifest = await intactManifest(archive, snapshot)
   if (manifest === null) return false
   const { publicUrl, serverDid } = manifest
   return serverDid !== owner.serverDid && ![owner.publicUrl, ...owner.formerUrls].includes(publicUrl)
 }
 
-/** Returns the newest complete snapshot of this server (`own`) and of any server (`any`), named `latest` or earlier. */
+/** How far ahead of the clock a snapshot may be named before that clock, or the one that named it, counts as wrong. */
+const MAX_AHEAD_MILLIS = DAY_MILLIS
+
+/**
+ * Returns the newest complete snapshot of this server (`own`) and of any server (`any`). Ignores snapshots that are
+ * named later than `latest`; without it, none is ignored, and names count only as long as no clock seems wrong.
+ */
 export async function newestSnapshots(
   archive: Archive,
   owner: Owner,
-  latest?: string,
+  { now, latest }: { now: Millis; latest?: string },
 ): Promise<{ own?: string; any?: string }> {
   const { complete } = await snapshotsIn(archive)
-  const newestFirst = complete.filter((name) => latest === undefined || name <= latest).toReversed()
+  const known = complete.filter((name) => latest === undefined || name <= latest)
+  const newestFirst = await fromNewest(archive, known, snapshotName(new Date(now + MAX_AHEAD_MILLIS)))
   for (const own of newestFirst) if (!(await isOfAnother(archive, own, owner))) return { own, any: newestFirst[0] }
   return { any: newestFirst[0] }
+}
+
+/** Event numbers only grow, so they show which snapshot is newer even if one is named later than `plausible`. */
+async function fromNewest(archive: Archive, names: readonly string[], plausible: string): Promise<string[]> {
+  const byName = names.toReversed()
+  if (byName[0] === undefined || byName[0] <= plausible) return byName
+  const heads = new Map<string, number>()
+  for (const name of byName) heads.set(name, (await intactManifest(archive, name))?.headSeq ?? 0)
+  return byName.toSorted((a, b) => heads.get(b)! - heads.get(a)! || Number(a > plausible) - Number(b > plausible))
 }
 
 /** Split a stream into lines, without their line ends. Buffers at most one chunk and one line. */

@@ -360,7 +360,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   // Ignore snapshots dated in the future, which got their names while the clock was wrong: they would count as the
   // newest for years.
   const latest = snapshotName(new Date(now()))
-  const { own: newest } = await newestSnapshots(archive, config, latest)
+  const { own: newest } = await newestSnapshots(archive, config, { now: now(), latest })
   if (newest === undefined) return none
   await sealOf(archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, new Date(now()))
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
@@ -393,7 +393,7 @@ async function checkPassphrase({ config, now }: Patient): Promise<Finding> {
   if (destination === continuous) return ok('backups have the passphrase of the continuous backup')
   if (!hasBegun(destination)) return ok('there is no backup yet')
   const archive = openArchive(destination, config)
-  const { own } = await newestSnapshots(archive, config, snapshotName(new Date(now())))
+  const { own } = await newestSnapshots(archive, config, { now: now(), latest: snapshotName(new Date(now())) })
   if (own === undefined) return ok('there is no backup yet')
   const found = await passphraseFault(archive, destination, passphrase)
   return found ?? ok('the configured passphrase decrypts the backups')

@@ -25,7 +25,7 @@ export async function backupSources(
   if (destination === null) throw new OperatorError('backup.destination is not set')
   const archive = openArchive(destination, config)
   const parts = partsOf(archive, await unsealOf(archive, passphrase?.reveal() ?? null))
-  const { own, any } = wanted === null ? await newestSnapshots(archive, config) : { own: wanted }
+  const { own, any } = wanted === null ? await newestSnapshots(archive, config, { now: clock.now() }) : { own: wanted }
   const snapshot = own ?? any
   if (snapshot === undefined) throw new OperatorError(`there is no backup in ${destination}`)
   const folder = await mkdtemp(join(config.dataDir, '.repair-'))
