@@ -6,6 +6,7 @@ import {
   applyRepair,
   applySpaceRepair,
   backupSources,
+  clearInterrupted,
   planRepair,
   planSpaceRepair,
   undoRepair,
@@ -67,6 +68,7 @@ something is wrong, or is still wrong after the repair.`,
 
 async function repair(ctx: Context, invocation: Invocation, did: Did): Promise<ExitCode> {
   const { options, flags } = invocation
+  clearInterrupted(ctx.config.dataDir)
   const wanted = options['backup']
   await using backup = wanted !== undefined ? await backupSources(ctx, wanted === 'newest' ? null : wanted) : null
   const faults = await faultsByPart(ctx, did).catch((error: Error) => ({

@@ -1,7 +1,7 @@
 /** `holdfast repair` on the folder of a stopped server: what it shows, what it does, and what a kill leaves. */
 import { Database } from 'bun:sqlite'
 import { beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
@@ -12,6 +12,7 @@ import { testConfig } from '../../support/servers/config.ts'
 import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { freePort } from '../../support/ports.ts'
 import { PROGRAM } from '../../support/servers/program.ts'
+import { until } from '../../support/until.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-repair-'))
 const COLLECTION = 'org.example.note'
@@ -132,6 +133,24 @@ test.each([
     expect(run(folder, ['verify']).text).toContain('0 faults')
     expect(readdirSync(folder).filter((name) => name.startsWith('.repair-'))).toEqual([])
   }
+})
+
+test('the database of a backup, which a killed repair has fetched, is deleted by the next one', async () => {
+  const folder = damaged(LOST_RECORD, LOST_LOG)
+  const fetched = () => readdirSync(folder).filter((name) => name.startsWith('.repair-'))
+  const child = Bun.spawn([...PROGRAM, 'repair', alice.did, '--apply', '--backup', 'newest', '--dev'], {
+    env: environment(folder),
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  await until(() => fetched().length > 0)
+  child.kill('SIGKILL')
+  await child.exited
+  expect(fetched()).toHaveLength(1)
+  mkdirSync(join(folder, 'repairs'), { recursive: true })
+  writeFileSync(join(folder, 'repairs', 'incomplete.db.part'), 'rows of an account')
+  expect(run(folder, ['repair', alice.did])).toMatchObject({ code: 1 })
+  expect({ fetched: fetched(), repairs: repairsIn(folder) }).toEqual({ fetched: [], repairs: [] })
 })
 
 test('a backup of an earlier version serves too', () => {

@@ -16,6 +16,9 @@ export interface BackupSources extends AsyncDisposable {
   blobs(cid: string): Promise<AsyncIterable<Uint8Array> | null>
 }
 
+/** Start of the name of the folder into which the database of a backup is fetched. */
+export const FOLDER_PREFIX = '.repair-'
+
 /** `wanted`: the name of a backup, or null for the newest. Throws `OperatorError` if there is none. */
 export async function backupSources(
   { config, clock }: Pick<Context, 'config' | 'clock'>,
@@ -28,7 +31,7 @@ export async function backupSources(
   const { own, any } = wanted === null ? await newestSnapshots(archive, config, { now: clock.now() }) : { own: wanted }
   const snapshot = own ?? any
   if (snapshot === undefined) throw new OperatorError(`there is no backup in ${destination}`)
-  const folder = await mkdtemp(join(config.dataDir, '.repair-'))
+  const folder = await mkdtemp(join(config.dataDir, FOLDER_PREFIX))
   const discard = () => rm(folder, { recursive: true, force: true })
   try {
     const path = join(folder, 'backup.db')

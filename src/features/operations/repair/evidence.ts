@@ -26,7 +26,10 @@ import {
 } from './row-store.ts'
 import { isOfSpace } from './space-row-store.ts'
 
-const FOLDER = 'repairs'
+/** The folder of the files, in the data directory. */
+export const REPAIRS = 'repairs'
+/** Suffix of a file that is not complete yet. */
+export const PART = '.part'
 const FORMAT = 1
 
 /** What the file says about the repair. */
@@ -97,12 +100,12 @@ async function writeFile(
   spaces: readonly RepairedSpace[],
   tables: (reader: Reader) => Iterable<Rows>,
 ): Promise<string> {
-  const folder = join(ctx.config.dataDir, FOLDER)
+  const folder = join(ctx.config.dataDir, REPAIRS)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const time = new Date(note.at).toISOString().replace(/[-:]|\.\d+/g, '')
   const kind = spaces.length > 0 ? '-spaces' : ''
   const path = join(folder, `${note.did.replaceAll(/[^a-z0-9]+/gi, '-')}-${time}-${note.rev}${kind}.db`)
-  const part = `${path}.part`
+  const part = `${path}${PART}`
   rmSync(part, { force: true })
   // Create the file first, so that it is private from its first byte.
   closeSync(openSync(part, 'wx', 0o600))
