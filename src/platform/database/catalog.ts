@@ -71,14 +71,6 @@ export async function continueIdentities(db: Database): Promise<void> {
       SELECT setval(pg_get_serial_sequence(${`"${table}"`}, ${column}), COALESCE(MAX(${sqlName(column)}), 0) + 1, FALSE) FROM ${sqlName(table)}`)
 }
 
-/** Delete all tables with all that is in them. */
-export async function dropAllTables(db: Database): Promise<void> {
-  const tables = await tablesOf(db)
-  await db.transaction(async (tx) => {
-    for (const name of tables.keys()) await tx.run(sql`DROP TABLE ${sqlName(name)}`)
-  })
-}
-
 /** By declared type: what SQLite stores in such a column, if nothing is wrong. */
 const storedTypes: Readonly<Record<string, string>> = { INTEGER: 'integer', TEXT: 'text', BLOB: 'blob' }
 

@@ -8,7 +8,7 @@
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 import { sql, Sql, type Database, type Dialect, type Tx } from './database.ts'
-import { tablesOf } from './catalog.ts'
+import { sqlName, tablesOf } from './catalog.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 
 export interface Migration {
@@ -155,9 +155,15 @@ export const appliedNumbers = async (db: Pick<Database, 'all'>): Promise<Set<num
  */
 const COPY_MARK = 999_999_999
 
-/** Mark an empty database as the target of a copy: no server starts with it until `unmarkCopy`. */
+/**
+ * Make a database the empty target of a copy: no server starts with it until `unmarkCopy`. Deletes all tables, which an
+ * interrupted copy has left. The mark never goes without them: a kill in between would leave a database that no copy
+ * takes for its own.
+ */
 export async function markCopy(db: Database, now: Millis): Promise<void> {
+  const tables = await tablesOf(db)
   await db.transaction(async (tx) => {
+    for (const name of tables.keys()) await tx.run(sql`DROP TABLE ${sqlName(name)}`)
     await tx.run(historyTable(db))
     await tx.run(
       sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${COPY_MARK}, 'copy-under-way', ${now})`,

@@ -1,6 +1,16 @@
 /** A stopped server moves to PostgreSQL and a bucket, and back to a folder. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
@@ -326,8 +336,12 @@ test('what an interrupted copy left in a folder is replaced by the next one', as
   })
   expect(await thrownBy(startOn(folder, {}))).toThrow('holds an unfinished copy')
   expect(await copy(folder, ['--to', join(scratch, 'onwards')])).toMatchObject({ code: 1 })
+  const held = openSync(join(folder, 'holdfast.db'), 'r')
   expect(await copy(pds.dataDir, ['--to', folder])).toMatchObject({ code: 0 })
   expect(await inspect(join(folder, 'holdfast.db'), (db) => db.all(sql`SELECT 1 FROM waitlist_entry`))).toEqual([])
+  // A file in its place would not have the mark yet: if that copy was killed too, the next one would refuse the folder.
+  expect(fstatSync(held).nlink).toBe(1)
+  closeSync(held)
   await using server = await startOn(folder, {})
   expect(await notes(server.url)).toHaveLength(60)
 })

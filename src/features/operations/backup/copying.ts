@@ -7,12 +7,11 @@
  * starting. A copy that was interrupted starts over, but keeps the blobs that it has copied.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { inWords, OperatorError } from '../../../base/operator-error.ts'
 import { writePrivately } from '../../../base/private-file.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
-import { dropAllTables, tablesOf } from '../../../platform/database/catalog.ts'
+import { tablesOf } from '../../../platform/database/catalog.ts'
 import type { Database } from '../../../platform/database/database.ts'
 import { migrations } from '../../../platform/database/embedded-migrations.ts'
 import { isCopyMarked, markCopy, migrate, unmarkCopy } from '../../../platform/database/migrations.ts'
@@ -169,17 +168,16 @@ export async function whileRestoring<T>(config: Config, work: () => Promise<T>):
 async function requireFreeDatabase(databaseUrl: string): Promise<void> {
   const database = await openDatabase({ databaseUrl, access: 'exclusive' })
   try {
-    await isUnfinished(database, databaseUrl)
+    await requireEmptyOrUnfinished(database, databaseUrl)
   } finally {
     await database.close()
   }
 }
 
-/** Whether a copy into the database was interrupted. Throws `OperatorError` if it holds something else. */
-async function isUnfinished(database: Database, databaseUrl: string): Promise<boolean> {
+/** Throws `OperatorError` if the database holds anything but an interrupted copy. */
+async function requireEmptyOrUnfinished(database: Database, databaseUrl: string): Promise<void> {
   const tables = await tablesOf(database)
-  if (tables.size === 0) return false
-  if (tables.has('schema_migration') && (await isCopyMarked(database))) return true
+  if (tables.size === 0 || (tables.has('schema_migration') && (await isCopyMarked(database)))) return
   throw new OperatorError(`the database ${withoutPassword(databaseUrl)} is not empty: a copy needs an empty one`)
 }
 
@@ -192,27 +190,13 @@ async function emptyDatabase({ from, to }: Copying): Promise<Database> {
     throw new OperatorError(`${to.dataDir} is not empty (${traces.join(', ')}): a copy needs an empty folder`)
   const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
   try {
-    if (await isUnfinished(database, to.databaseUrl)) {
-      // Remains of an interrupted copy.
-      if (isPostgresUrl(to.databaseUrl)) await dropAllTables(database)
-      else {
-        await database.close()
-        for (const path of files) await rm(path, { force: true })
-        return await markedDatabase(to)
-      }
-    }
+    await requireEmptyOrUnfinished(database, to.databaseUrl)
     await markCopy(database, systemClock.now())
     return database
   } catch (error) {
     await database.close()
     throw error
   }
-}
-
-async function markedDatabase({ databaseUrl }: Config): Promise<Database> {
-  const database = await openDatabase({ databaseUrl, access: 'exclusive' })
-  await markCopy(database, systemClock.now())
-  return database
 }
 
 /** Throws `OperatorError` if the storage does not work, or holds anything but blobs of this database. */
