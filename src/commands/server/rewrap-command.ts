@@ -3,7 +3,7 @@ import { rewrapVariables } from '../../platform/configuration/config-loading.ts'
 import { openData } from '../../platform/files/data-directory.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { rewrap } from '../../platform/secrets/rewrap.ts'
+import { AlreadyRewrapped, rewrap } from '../../platform/secrets/rewrap.ts'
 import { requireDatabase } from '../../platform/database/open-database.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../../platform/secrets/vault.ts'
 import { exitCodes } from '../command.ts'
@@ -19,7 +19,10 @@ are. Stop the server first, then start it with the new key as SERVICE_SIGNING_KE
   async run({ terminal, config }) {
     const keyFile = masterKeyFile(config.dataDir)
     const given = keyOf(OLD, terminal.env[OLD])
-    if (given === null && !existsSync(keyFile)) throw new OperatorError(`${OLD} is required: there is no ${keyFile}`)
+    if (given === null && !existsSync(keyFile))
+      throw new OperatorError(
+        `${OLD} is required: there is no ${keyFile}. If an earlier run removed that file, it completed the change`,
+      )
     const to = keyOf(NEW, terminal.env[NEW])
     if (to === null) throw new OperatorError(`${NEW} is required`)
     const from = given ?? keyFileBeside(config.dataDir)
@@ -28,7 +31,11 @@ are. Stop the server first, then start it with the new key as SERVICE_SIGNING_KE
     requireDatabase(config.databaseUrl)
     const { db, close } = await openData(config, { log: processLog(config), now: Date.now() })
     try {
-      const counts = await rewrap(db, new Vault(from), new Vault(to))
+      const counts = await rewrap(db, new Vault(from), new Vault(to)).catch((error: unknown) => {
+        // An earlier run that used the file may have been killed before it removed the file.
+        if (given === null && error instanceof AlreadyRewrapped) rmSync(keyFile)
+        throw error
+      })
       if (given === null) rmSync(keyFile)
       for (const [column, count] of Object.entries(counts)) terminal.out(`${column}: ${count}`)
       return exitCodes.ok

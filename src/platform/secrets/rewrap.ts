@@ -31,9 +31,12 @@ export const wrappedColumns = places.map(nameOf)
 
 const PAGE = 500
 
+/** The new key wraps the secrets already. */
+export class AlreadyRewrapped extends OperatorError {}
+
 /**
  * Returns the number of secrets by column, and counts the change. Throws `OperatorError` if the old key does not open
- * all secrets; nothing is changed then.
+ * all secrets, and `AlreadyRewrapped` if the new one does; nothing is changed then.
  */
 export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<string, number>> {
   return db.transaction(async (tx) => {
@@ -63,12 +66,11 @@ function reopened(wrapped: string, from: Vault, to: Vault): Uint8Array {
     return from.unwrap(wrapped)
   } catch (error) {
     if (!(error instanceof SecretDoesNotOpen)) throw error
-    throw new OperatorError(
-      opens(to, wrapped)
-        ? 'the new key already wraps the secrets: an earlier run completed the change'
-        : 'the old key does not open all secrets: nothing was changed',
-      { cause: error },
-    )
+    if (opens(to, wrapped))
+      throw new AlreadyRewrapped('the new key already wraps the secrets: an earlier run completed the change', {
+        cause: error,
+      })
+    throw new OperatorError('the old key does not open all secrets: nothing was changed', { cause: error })
   }
 }
 

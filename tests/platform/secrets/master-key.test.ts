@@ -1,7 +1,7 @@
 /** The master key: what opens, what refuses, and changing it. */
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '../../../src/cli.ts'
 import { sql } from '../../../src/platform/database/database.ts'
@@ -14,6 +14,7 @@ import { moveIn, stranger } from '../../support/clients/stranger.ts'
 import { quietTerminal } from '../../support/clients/terminal.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../../support/clients/token-reader.ts'
 import { setUp } from '../../support/set-up.ts'
+import { startPdsOnFile } from '../../support/servers/file-pds.ts'
 import { useWorldOnFile } from '../../support/file-world.ts'
 import { thrownBy } from '../../support/thrown.ts'
 
@@ -78,6 +79,19 @@ test('another key than the one the secrets are under refuses to start, and says 
   renameSync(`${file}.away`, file)
   await pds.restart()
   expect(await isSigning()).toBe(true)
+})
+
+test('a change that was killed before it removed the file of the former key ends with the next run', async () => {
+  await using other = await startPdsOnFile({})
+  await other.stop()
+  const file = join(other.dataDir, 'master.key')
+  const former = readFileSync(file)
+  const env = { SERVICE_DATA_DIR: other.dataDir, SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) }
+  expect(await rewrap(env)).toMatchObject({ code: 0 })
+  writeFileSync(file, former)
+  expect(await rewrap(env)).toMatchObject({ code: 1, text: expect.stringContaining('completed the change') })
+  expect(existsSync(file)).toBe(false)
+  expect(await rewrap(env)).toMatchObject({ code: 1, text: expect.stringContaining('it completed the change') })
 })
 
 test('secrets move from the file to a configured key and on to another, and keep their meaning', async () => {
