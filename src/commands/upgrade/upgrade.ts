@@ -6,6 +6,7 @@
 import { rmSync } from 'node:fs'
 import { OperatorError } from '../../base/operator-error.ts'
 import { compareVersions, SOFTWARE_NAME } from '../../base/version.ts'
+import { migrationsIn } from '../../platform/database/migrations.ts'
 import { type ReleaseFile, type ReleaseManifest, unknownMigrations } from '../../protocol/release-manifest.ts'
 import { askHealth, awaitHealth, type ServerHealth } from '../server-health.ts'
 import { type ExecutablePlace, isOnTrial, settle, swapBack, swapIn, takeAfter, whileLocked } from './executable-swap.ts'
@@ -14,8 +15,6 @@ import { restartServer, runAsServer, runToEnd, said, type ServiceManager } from 
 
 /** Says where to read how to return to an older version. */
 const DOWNGRADE_GUIDE = 'docs/upgrade.md, "Downgrade", says how to return to it with a backup'
-/** Most migration numbers that a message lists. */
-const MAX_LISTED = 5
 
 export interface Installed {
   place: ExecutablePlace
@@ -101,9 +100,6 @@ function refuseOlder(manifest: ReleaseManifest, { version, migrations }: Install
   if (unknown.length > 0 && options.manager !== null)
     throw new OperatorError(`version ${older} cannot replace ${version}. ${needs}`)
 }
-
-const migrationsIn = (numbers: readonly number[]): string =>
-  `migration ${numbers.slice(0, MAX_LISTED).join(', ')}${numbers.length > MAX_LISTED ? ' and others' : ''}`
 
 /** Read the server's address from its own configuration, and find out whether it runs. */
 async function findServer(manager: ServiceManager, commandArgs: readonly string[]): Promise<RunningServer> {

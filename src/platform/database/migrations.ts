@@ -88,6 +88,16 @@ interface Applied {
   needs?: number
 }
 
+/** Most numbers of migrations that a message lists. */
+const MAX_LISTED = 5
+
+/** Numbers of migrations, in words. */
+export const migrationsIn = (numbers: readonly number[]): string =>
+  `migration ${numbers
+    .toSorted((a, b) => a - b)
+    .slice(0, MAX_LISTED)
+    .join(', ')}${numbers.length > MAX_LISTED ? ' and others' : ''}`
+
 function refuseNewer(applied: readonly Applied[], migrations: readonly Migration[], isShared: boolean): void {
   const known = new Set(migrations.map(({ number }) => number))
   if (known.size < migrations.length) throw new Error('two migrations have the same number')
@@ -96,7 +106,7 @@ function refuseNewer(applied: readonly Applied[], migrations: readonly Migration
   const foreign = applied.filter(unusable).map(({ number }) => number)
   if (foreign.length > 0)
     throw new SchemaTooNew(
-      `the database has migration ${foreign.toSorted((a, b) => a - b).join(', ')}, which this version does not know; start the newer version that wrote it`,
+      `the database has ${migrationsIn(foreign)}, which this version does not know: start the newer version that wrote it, or return to a backup that was made before that version started (docs/upgrade.md, "Downgrade")`,
     )
 }
 

@@ -272,6 +272,11 @@ test('migrations run once, in order, each whole or not at all, and a newer schem
   expect(await thrownBy(migrate(fresh, [first, second, broken], 0))).toThrow()
   expect(await fresh.get(sql`SELECT name FROM sqlite_master WHERE name = 'c'`)).toBeNull()
   expect(await thrownBy(migrate(fresh, [first], 0))).toThrow(SchemaTooNew)
+  const later = Array.from({ length: 90 }, (_, i) => ({ number: i + 3, name: `later${i}`, text: '' }))
+  await migrate(fresh, [first, second, ...later], 0)
+  expect(await thrownBy(migrate(fresh, [first, second], 0))).toThrow(
+    'has migration 3, 4, 5, 6, 7 and others, which this version does not know: start the newer version',
+  )
   await fresh.close()
 })
 
