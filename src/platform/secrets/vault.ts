@@ -6,8 +6,8 @@
  * owner. The secrets are then as safe as that directory.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Config } from '../configuration/config.ts'
 import { sql, sqlList, type Database, type Reader, type Tx } from '../database/database.ts'
 import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
@@ -59,10 +59,21 @@ export function keyFileBeside(dataDir: string): Uint8Array {
   const path = masterKeyFile(dataDir)
   // Written as a whole or not at all, and before the key wraps anything: secrets under a lost key would keep the server
   // from ever starting.
-  if (!existsSync(path)) writePrivately(path, `${randomBytes(32).toString('hex')}\n`, { replace: true })
+  if (!existsSync(path)) writeKeyFile(path, `${randomBytes(32).toString('hex')}\n`)
   const key = readKeyFile(path)
   if (key === null) throw inWords(notAKey(path))
   return key
+}
+
+/** What a process that was killed while it wrote the file has left beside it: the whole key, or a part. */
+const leftForm = new RegExp(`^${KEY_FILE.replace('.', '\\.')}\\..+\\.(new|part)$`)
+
+/** Write the key file, whole or not at all, and delete what killed processes have left of it. */
+export function writeKeyFile(path: string, key: Uint8Array | string): void {
+  const folder = dirname(path)
+  if (existsSync(folder))
+    for (const name of readdirSync(folder)) if (leftForm.test(name)) rmSync(join(folder, name), { force: true })
+  writePrivately(path, key, { replace: true })
 }
 
 function readKeyFile(path: string): Uint8Array | null {

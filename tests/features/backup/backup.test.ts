@@ -742,12 +742,14 @@ test('a restore is not mixed with what another database has left behind', async 
 
   const again = folder('after a restore that was killed')
   mkdirSync(again)
+  writeFileSync(join(again, 'master.key.ad8c2a70-18e7-4cfd-ad1a-615def37e8e0.part'), 'a key')
   cpSync(join(other.dataDir, 'holdfast.db-wal'), join(again, 'holdfast.db.restoring-wal'))
   expect(await holdfast(again, ['restore', folder('unmixed')])).toMatchObject({ code: 0 })
   expect(await holdfast(again, ['verify'])).toMatchObject({
     code: 0,
     text: '1 repositories and 1 blobs verified, 0 faults',
   })
+  expect(readdirSync(again).filter((name) => /\.part$|restoring/.test(name))).toEqual([])
 })
 
 test('verify names what is wrong', async () => {

@@ -73,6 +73,7 @@ async function restore(from: string, at: string, env: Record<string, string> = {
     lines,
   )
   const code = await runCommand(terminal, ['restore', from, '--at', at, '--dev'])
+  if (code === 0) expect(readdirSync(dataDir).filter((name) => name.includes('restoring'))).toEqual([])
   return { code, text: lines.join('\n'), dataDir }
 }
 
@@ -135,7 +136,7 @@ test('a restore returns to any instant, and the event log continues above all th
   const config = testConfig({ dataDir: earlier.dataDir, port: 1, publicUrl: 'http://localhost:1' })
   expect(await withContext(config, (ctx) => faultsOfRepo(ctx, alice.did as Did))).toEqual([])
 
-  const latest = await restore(place, now(pds))
+  const latest = await restore(place, now(pds), { SERVICE_BACKUP_CONTINUOUS: place })
   expect(latest.code).toBe(0)
   expect(await paths(latest.dataDir)).toEqual([first, second].toSorted())
   expect(await restore(place, '2001-01-01T00:00:00Z')).toMatchObject({

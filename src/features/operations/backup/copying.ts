@@ -9,7 +9,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { inWords, OperatorError } from '../../../base/operator-error.ts'
-import { writePrivately } from '../../../base/private-file.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { tablesOf } from '../../../platform/database/catalog.ts'
 import type { Database } from '../../../platform/database/database.ts'
@@ -23,7 +22,7 @@ import { databaseFiles, makeDataDirectory, openData, tracesOf } from '../../../p
 import { lockDirectory } from '../../../platform/files/directory-lock.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import type { Log } from '../../../platform/running/log.ts'
-import { masterKeyFault, masterKeyFile, secretsQuery } from '../../../platform/secrets/vault.ts'
+import { masterKeyFault, masterKeyFile, secretsQuery, writeKeyFile } from '../../../platform/secrets/vault.ts'
 import { hasBlobs, openStorageOf, ownedAmong, type BlobStorage } from '../../data/blobs/blobs.ts'
 import { numberRest } from '../../data/firehose/firehose.ts'
 import { rawParts } from '../../data/repo/repo.ts'
@@ -218,8 +217,7 @@ function placeMasterKey(from: Config, to: Config): void {
   const key = readFileSync(source)
   if (existsSync(target) && !readFileSync(target).equals(key))
     throw new OperatorError(`${target} holds a different key`)
-  // Write the key whole or not at all: part of a key would keep the copy from being repeated.
-  writePrivately(target, key, { replace: true })
+  writeKeyFile(target, key)
 }
 
 /** Let servers use the target's database. Call it once everything is verified. */

@@ -18,7 +18,7 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import { processLog } from '../../../platform/running/log.ts'
-import { masterKeyFile } from '../../../platform/secrets/vault.ts'
+import { masterKeyFile, writeKeyFile } from '../../../platform/secrets/vault.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { isSigningHeld, signingKeyOf } from '../../identity/account-keys/account-keys.ts'
@@ -35,7 +35,7 @@ import {
 import { deleteAllClaims } from '../../identity/handles/handles.ts'
 import { repoHeads, resignHead } from '../../data/repo/repo.ts'
 import { skipSenderKeyNumbers } from '../../push/notifications/notifications.ts'
-import { bytesOf, DamagedObject, spool, spoolWhole, type Archive } from './archive.ts'
+import { DamagedObject, spool, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
 import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 
@@ -199,7 +199,7 @@ export async function placeMasterKey(path: string, content: AsyncIterable<Uint8A
   const key = Buffer.concat(await Array.fromAsync(content))
   if (existsSync(path) && !readFileSync(path).equals(key))
     throw new OperatorError(`${path} holds a different key than the backup; a restore needs an empty data directory`)
-  await spoolWhole(path, bytesOf(key))
+  writeKeyFile(path, key)
 }
 
 /** Store the content of a blob. Returns false, and stores nothing, if the content has another CID. */
@@ -224,6 +224,8 @@ export async function installDatabase(config: Config, { databasePath }: Fetched)
   const path = sqlitePath(config.databaseUrl)
   await rename(databasePath, path)
   syncFolder(dirname(path))
+  // With a continuous backup, the database keeps its log, which is empty now, and the index of that log.
+  for (const left of [log, `${databasePath}-shm`]) await rm(left, { force: true })
 }
 
 /**
