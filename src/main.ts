@@ -20,8 +20,9 @@ if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
 }
 
 const words = process.argv.slice(2)
-const terminal = processTerminal()
-if (servers.includes(words[0] ?? ''))
+const isServer = servers.includes(words[0] ?? '')
+const terminal = processTerminal({ outputIsLog: isServer })
+if (isServer)
   keepFreedMemory(words, (error) =>
     terminal.err(`warning: the server is slower because it could not set an option of its allocator: ${error}`),
   )

@@ -9,11 +9,19 @@ import { exitCodes, Interrupted, type Terminal } from './command.ts'
 
 const STDOUT = 1
 
-export function processTerminal(): Terminal {
+/**
+ * Unless `outputIsLog`, the process exits with status 1 if standard output cannot be written, whatever the command
+ * returns. Reports the first error only.
+ */
+export function processTerminal({ outputIsLog }: { outputIsLog: boolean }): Terminal {
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') reportOnce(error)
+  let isReported = false
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     close()
+    if (code === 'EPIPE') return
+    if (!outputIsLog) process.exitCode = exitCodes.failed
+    if (!isReported) process.stderr.write(`holdfast: standard output: ${message}\n`)
+    isReported = true
   })
   // Ignore errors of standard error: there is no other channel to report them on.
   process.stderr.on('error', () => {})
@@ -62,15 +70,6 @@ function lines(): () => Promise<string | null> {
   let rest: Promise<string[]> | null = null
   return async () =>
     (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
-}
-
-/**
- * Exit with status 1 if standard output cannot be written, whatever the command returns. Reports the first error only.
- */
-function reportOnce({ message }: Error): void {
-  if (process.exitCode === exitCodes.failed) return
-  process.exitCode = exitCodes.failed
-  process.stderr.write(`holdfast: standard output: ${message}\n`)
 }
 
 /** Resolves when standard output is a pipe and its reader goes away, even if nothing is being written. */

@@ -52,6 +52,22 @@ test('output that cannot be written is a failure, said in one sentence', async (
   expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^holdfast: standard output: .*ENOSPC.*\n$/) })
 })
 
+test('a server whose log meets a full disk works, and a stop is no failure', async () => {
+  using folder = temporaryFolder()
+  const port = await freePort()
+  const server = Bun.spawn([...PROGRAM, 'dev'], {
+    cwd: folder.path,
+    env: { PATH: process.env['PATH'] ?? '', PORT: String(port) },
+    stdout: Bun.file('/dev/full'),
+    stderr: 'pipe',
+  })
+  const health = () => request(`http://127.0.0.1:${port}/xrpc/_health`).then(({ status }) => status === 200)
+  await until(() => health().catch(() => false))
+  server.kill('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(await new Response(server.stderr).text()).toMatch(/^holdfast: standard output: .*ENOSPC.*\n$/)
+})
+
 test('a server goes on when the reader of its log goes away', async () => {
   using folder = temporaryFolder()
   const port = await freePort()
