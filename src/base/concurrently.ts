@@ -3,11 +3,11 @@
  * taken; work in progress is awaited, and then the first error is thrown.
  */
 export async function concurrently<T>(
-  items: AsyncIterable<T>,
+  items: AsyncIterable<T> | Iterable<T>,
   limit: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const source = items[Symbol.asyncIterator]()
+  const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
   let failed = false
   const worker = async () => {
     try {

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import {
   checks,
   examine,
+  examineOne,
   fault,
   ok,
   warning,
@@ -94,10 +95,7 @@ async function checkBackups(patient: Patient): Promise<Finding> {
         `${backup.destination} cannot be reached without an endpoint and keys`,
         'set SERVICE_BLOB_MIRROR_ENDPOINT, SERVICE_BLOB_MIRROR_ACCESS_KEY_ID and SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY',
       )
-    const found = await examine(
-      checks.find(({ name }) => name === 'backups')!,
-      patient,
-    )
+    const found = await examineOne('backups', patient)
     return found.state === 'fault' ? found : ok(`${backup.destination} answers`)
   }
   if (`${backup.destination}/`.startsWith(`${dataDir}/`))
@@ -105,13 +103,7 @@ async function checkBackups(patient: Patient): Promise<Finding> {
   const refused = refusedFolder(backup.destination, '--backups')
   if (refused !== null) return refused
   const [there, data] = [nearestFolder(backup.destination), nearestFolder(dataDir)]
-  const disk = await examine(
-    checks.find(({ name }) => name === 'disk')!,
-    {
-      ...patient,
-      config: { ...patient.config, dataDir: there },
-    },
-  )
+  const disk = await examineOne('disk', { ...patient, config: { ...patient.config, dataDir: there } })
   if (disk.state === 'fault') return disk
   return statSync(there).dev === statSync(data).dev
     ? warning(

@@ -9,6 +9,7 @@ import {
   clearInterrupted,
   planRepair,
   planSpaceRepair,
+  refuseUndecided,
   undoRepair,
   type RepairPlan,
   type Repaired,
@@ -87,6 +88,8 @@ async function repair(ctx: Context, invocation: Invocation, did: Did): Promise<E
       keepUncertain: flags.has('keep-uncertain') ? true : flags.has('drop-uncertain') ? false : null,
       blobSource: backup?.blobs ?? null,
     }
+    // Before either part is changed.
+    refuseUndecided(together(damaged), choices)
     const repaired = faults.repo.length === 0 ? null : await applyRepair(ctx, plan, choices)
     const inSpaces = faults.spaces.length === 0 ? null : await applySpaceRepair(ctx, spaces, choices)
     return tellRepaired(invocation, damaged, repaired, inSpaces)

@@ -1,7 +1,7 @@
 /** `holdfast repair` on the folder of a stopped server: what it shows, what it does, and what a kill leaves. */
 import { Database } from 'bun:sqlite'
 import { beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../../src/app.ts'
@@ -151,6 +151,17 @@ test('the database of a backup, which a killed repair has fetched, is deleted by
   writeFileSync(join(folder, 'repairs', 'incomplete.db.part'), 'rows of an account')
   expect(run(folder, ['repair', alice.did])).toMatchObject({ code: 1 })
   expect({ fetched: fetched(), repairs: repairsIn(folder) }).toEqual({ fetched: [], repairs: [] })
+})
+
+test('if one part has lost what is nowhere, the other is not repaired without a word about it either', () => {
+  const folder = damaged(LOST_NODES, `DELETE FROM space_record WHERE path = '${COLLECTION}/one'`)
+  expect(run(folder, ['repair', alice.did, '--apply'])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('--accept-loss'),
+  })
+  expect(existsSync(join(folder, 'repairs'))).toBe(false)
+  expect(run(folder, ['repair', alice.did, '--apply', '--accept-loss'])).toMatchObject({ code: 0 })
+  expect(run(folder, ['verify', '--quick']).code).toBe(0)
 })
 
 test('a backup of an earlier version serves too', () => {

@@ -91,7 +91,7 @@ async function uploadMissing(pass: Pass): Promise<{ rows: number; keys: number; 
 }
 
 async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly string[]): Promise<void> {
-  await concurrently(each(keys), TRANSFERS_AT_ONCE, async (key) => {
+  await concurrently(keys, TRANSFERS_AT_ONCE, async (key) => {
     await pace(TRANSFER_COST_BYTES)
     const cid = key.slice(mirror.keyPrefix.length)
     try {
@@ -107,8 +107,4 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
       ctx.log.warn('could not delete a copy from the mirror', { file: key, error })
     }
   })
-}
-
-async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
-  yield* items
 }

@@ -23,7 +23,7 @@ import { bytesOf, DamagedObject, jsonObject, readWhole, type Archive } from './a
 import { fetchSnapshot } from './restoring.ts'
 import type { Unseal } from './sealing.ts'
 import { readManifest, type Manifest } from './snapshot.ts'
-import { each, verifyEverything } from './verification.ts'
+import { verifyEverything } from './verification.ts'
 
 const REHEARSAL_FILE = 'rehearsal.json'
 const SCRATCH_PREFIX = 'holdfast-rehearsal-'
@@ -224,7 +224,7 @@ async function lackingInBucket(config: Config, cids: readonly string[], log: Log
   const bucket = openBlobBucket(config, { clock: systemClock, log })
   if (bucket === null) return [...cids]
   const lacking: string[] = []
-  await concurrently(each(cids), BUCKET_REQUESTS_AT_ONCE, async (cid) => {
+  await concurrently(cids, BUCKET_REQUESTS_AT_ONCE, async (cid) => {
     if ((await bucket.sizeOf(cid)) === null) lacking.push(cid)
   })
   return lacking

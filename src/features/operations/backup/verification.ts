@@ -133,7 +133,7 @@ async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame
   for await (const page of storedBlobs(ctx.db, PAGE)) {
     count += page.length
     if (isGone) continue
-    await concurrently(each(page), storage.isShared ? BUCKET_READS_AT_ONCE : 1, async (blob) => {
+    await concurrently(page, storage.isShared ? BUCKET_READS_AT_ONCE : 1, async (blob) => {
       const fault = await blobFault(storage, blob, lost).catch(
         (error: unknown) => `${storage.placeOf(blob.cid)} ${unreadable(ctx, error)}`,
       )
@@ -152,8 +152,4 @@ async function blobFault(
   if (content === null) return lost.has(cid) ? null : `${storage.placeOf(cid)} is missing`
   if (content.cid !== cid) return `${storage.placeOf(cid)} has other content`
   return content.size === size ? null : `the row says ${size} bytes, ${storage.placeOf(cid)} has ${content.size}`
-}
-
-export async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
-  yield* items
 }

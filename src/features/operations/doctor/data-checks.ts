@@ -15,10 +15,9 @@ import {
   shareFault,
   tracesOf,
 } from '../../../platform/files/data-directory.ts'
-import { sql, Sql, type Database, type SqlValue } from '../../../platform/database/database.ts'
+import { sql, type Sql, type SqlValue } from '../../../platform/database/database.ts'
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { openNameless, writeAt } from '../../../platform/files/nameless-file.ts'
-import { openDatabase } from '../../../platform/database/open-database.ts'
 import { explainDatabase } from '../../../platform/database/database-words.ts'
 import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
@@ -40,7 +39,9 @@ import {
 import {
   fault,
   followerHere,
+  hasTable,
   ok,
+  onServer,
   skipped,
   warning,
   wordsOf,
@@ -203,44 +204,29 @@ function reading<T>(path: string, work: (database: Connection) => T): T {
   }
 }
 
-async function onServer<T>(config: Config, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase(config)
-  try {
-    return await work(database)
-  } finally {
-    await database.close()
-  }
-}
-
-async function secretsOf(config: Config): Promise<string[]> {
-  if (isPostgresUrl(config.databaseUrl)) {
-    return onServer(config, async (database) => {
-      const isMigrated = (await database.get(sql`SELECT 1 FROM pg_tables WHERE tablename = 'server_secret'`)) !== null
-      return isMigrated ? (await database.all<{ wrapped: string }>(secretsQuery)).map(({ wrapped }) => wrapped) : []
-    })
-  }
+/** Returns the rows of a query; none if the database does not have the table yet. */
+async function rowsIn<Row>(config: Config, table: string, query: Sql): Promise<Row[]> {
+  if (isPostgresUrl(config.databaseUrl))
+    return onServer(config, async (db) => ((await hasTable(db, table)) ? db.all<Row>(query) : []))
   const path = sqlitePath(config.databaseUrl)
-  return isDatabaseThere(path) ? reading(path, secretsIn) : []
+  if (!isDatabaseThere(path)) return []
+  return reading(path, (database) =>
+    database.query('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) === null
+      ? []
+      : database.query<Row, SqlValue[]>(query.texts.join('?')).all(...query.values),
+  )
 }
 
 async function checkMasterKey({ config }: Patient): Promise<Finding> {
-  const secrets = await secretsOf(config)
+  const secrets = (await rowsIn<{ wrapped: string }>(config, 'server_secret', secretsQuery)).map(
+    ({ wrapped }) => wrapped,
+  )
   const found = masterKeyFault(config, secrets)
   if (found !== null) return fault(found.what, found.remedy)
   if (secrets.length === 0) return ok('nothing is encrypted yet')
   return ok(
     `${config.signingKeyMasterKey === null ? 'the key in master.key' : 'the configured key'} decrypts the secrets in the database`,
   )
-}
-
-function secretsIn(database: Connection): string[] {
-  const isMigrated = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'server_secret'").get() !== null
-  return isMigrated
-    ? database
-        .query<{ wrapped: string }, SqlValue[]>(secretsQuery.texts.join('?'))
-        .all(...secretsQuery.values)
-        .map(({ wrapped }) => wrapped)
-    : []
 }
 
 interface Findings {
@@ -251,28 +237,17 @@ interface Findings {
 }
 
 /** Counts the damaged repositories, and names the oldest fault as an example. */
-const FINDINGS = `
+const findings = sql`
   SELECT (SELECT count(DISTINCT did) FROM integrity_finding) AS count, first.did AS did, first.fault AS fault,
     (SELECT completed_at FROM integrity_round) AS "completedAt"
   FROM (SELECT 1 AS one) AS always LEFT JOIN (SELECT did, fault FROM integrity_finding ORDER BY found_at, did, fault LIMIT 1) AS first ON 1 = 1`
 
 /** Reports what the running check of the server has found. Other checks tell whether that server runs. */
 async function checkRepositories({ config }: Patient): Promise<Finding> {
-  const path = isPostgresUrl(config.databaseUrl) ? null : sqlitePath(config.databaseUrl)
-  if (path !== null && !isDatabaseThere(path)) return ok('there are no repositories yet')
-  const found =
-    path === null
-      ? await onServer(config, async (database) => {
-          const isMigrated =
-            (await database.get(sql`SELECT 1 FROM pg_tables WHERE tablename = 'integrity_finding'`)) !== null
-          return isMigrated ? database.get<Findings>(new Sql([FINDINGS], [])) : null
-        })
-      : reading(path, (database) =>
-          database.query("SELECT 1 FROM sqlite_schema WHERE name = 'integrity_finding'").get() === null
-            ? null
-            : database.query<Findings, []>(FINDINGS).get(),
-        )
-  if (found === null) return ok('no repository has been checked yet')
+  if (!isPostgresUrl(config.databaseUrl) && !isDatabaseThere(sqlitePath(config.databaseUrl)))
+    return ok('there are no repositories yet')
+  const [found] = await rowsIn<Findings>(config, 'integrity_finding', findings)
+  if (found === undefined) return ok('no repository has been checked yet')
   if (found.count > 0)
     return fault(
       `${found.count} damaged repositories; of ${found.did}, ${found.fault}`,
@@ -333,12 +308,8 @@ async function checkBackups(patient: Patient): Promise<Finding> {
 /** Whether several servers use the database now. Any of them may make the next scheduled backup. */
 async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
   if (!isPostgresUrl(config.databaseUrl)) return false
-  const db = await openDatabase(config)
-  try {
-    return (await db.cluster!.nodes()).filter(({ isAlive }) => isAlive).length > 1
-  } finally {
-    await db.close()
-  }
+  const nodes = await onServer(config, (db) => db.cluster!.nodes())
+  return nodes.filter(({ isAlive }) => isAlive).length > 1
 }
 
 /** Whether a backup may have been made there. Throws if a folder may be there that its user cannot look at. */

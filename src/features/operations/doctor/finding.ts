@@ -1,6 +1,8 @@
 /** The input of a check, and its finding: the state, and the remedy if something is wrong. */
 import type { Config } from '../../../platform/configuration/config.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
+import { sql, type Database } from '../../../platform/database/database.ts'
+import { openDatabase } from '../../../platform/database/open-database.ts'
 import { askJson } from '../../../platform/network/json-answer.ts'
 import type { Mailer } from '../../../platform/network/mailer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
@@ -43,6 +45,20 @@ export async function ask({ upstream }: Patient, url: string): Promise<{ status:
   const answer = await askJson(upstream, url)
   return answer.ok ? answer : answer.detail
 }
+
+/** Run `work` on the database server of a configuration. */
+export async function onServer<T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> {
+  const db = await openDatabase(config)
+  try {
+    return await work(db)
+  } finally {
+    await db.close()
+  }
+}
+
+/** Whether a database server has a table: it may not have been migrated yet. */
+export const hasTable = async (db: Database, table: string): Promise<boolean> =>
+  (await db.get(sql`SELECT 1 FROM pg_tables WHERE tablename = ${table} AND schemaname = current_schema()`)) !== null
 
 /** What a machine that follows another one says of itself. */
 export interface Follower {

@@ -1,25 +1,19 @@
 /** Checks that a server numbers the events of a PostgreSQL database: subscribers see no event without a number. */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
-import { openDatabase } from '../../../platform/database/open-database.ts'
-import { sql, type Database } from '../../../platform/database/database.ts'
 import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { EVENT_NUMBERS, unnumberedEvents } from '../../data/firehose/firehose.ts'
-import { fault, ok, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
+import { fault, hasTable, ok, onServer, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
 
 /** Another server takes over within seconds. If events wait for longer than this, a person has to act. */
 const LATE_MILLIS = MINUTE_MILLIS
 
 export const numberingCheck: Check = { name: 'event-numbers', needs: 'database', run: checkNumbering }
 
-const isThere = async (db: Database, table: string): Promise<boolean> =>
-  (await db.get(sql`SELECT 1 FROM pg_tables WHERE tablename = ${table} AND schemaname = current_schema()`)) !== null
-
 async function checkNumbering({ config, now }: Patient): Promise<Finding> {
   if (!isPostgresUrl(config.databaseUrl)) return ok('events get their numbers as they are written')
-  const db = await openDatabase(config)
-  try {
-    if (!(await isThere(db, 'unnumbered_event'))) return skipped('the database has not been migrated yet')
-    const broken = (await isThere(db, 'database_history')) ? await db.cluster!.history.found() : null
+  return onServer(config, async (db) => {
+    if (!(await hasTable(db, 'unnumbered_event'))) return skipped('the database has not been migrated yet')
+    const broken = (await hasTable(db, 'database_history')) ? await db.cluster!.history.found() : null
     if (broken !== null)
       return fault(
         `the database may have lost changes that it had acknowledged: ${broken.why}`,
@@ -42,7 +36,5 @@ async function checkNumbering({ config, now }: Patient): Promise<Finding> {
           `${late}, although ${holder ?? 'a server'} should number them`,
           'read its log for "could not number events"',
         )
-  } finally {
-    await db.close()
-  }
+  })
 }

@@ -28,11 +28,20 @@ export class ReferenceActor implements BlockSource {
     readonly secret: Uint8Array,
   ) {}
 
-  /** Throws `OperatorError` if the key or the database is missing or damaged. */
-  static open(folder: Pick<ReferenceFolder, 'actors'>, did: Did): ReferenceActor {
+  /** Open an account for as long as `work` runs. Throws `OperatorError` if key or database is missing or damaged. */
+  static async whileOpen<T>(
+    folder: Pick<ReferenceFolder, 'actors'>,
+    did: Did,
+    work: (actor: ReferenceActor) => Promise<T>,
+  ): Promise<T> {
     const path = actorFolder(folder, did)
     const { key, secret } = formerKeyAt(join(path, 'key'))
-    return new ReferenceActor(openReferenceDatabase(join(path, 'store.sqlite'), 'actor'), key, secret)
+    const actor = new ReferenceActor(openReferenceDatabase(join(path, 'store.sqlite'), 'actor'), key, secret)
+    try {
+      return await work(actor)
+    } finally {
+      actor.close()
+    }
   }
 
   /** CID and revision of the head. Throws `OperatorError` if the account has no repository. */

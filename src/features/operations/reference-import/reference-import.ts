@@ -11,8 +11,8 @@ import { concurrently } from '../../../base/concurrently.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Feature } from '../../../http/feature.ts'
 import type { Context } from '../../../platform/context.ts'
-import { inPages } from '../../../platform/database/database.ts'
-import { wireTime, type Did } from '../../../protocol/identifiers.ts'
+import { inPages, inPieces } from '../../../platform/database/database.ts'
+import { wireTime } from '../../../protocol/identifiers.ts'
 import { keepFormerIssuer, REFRESH_TTL_SECS } from '../../access/sessions/sessions.ts'
 import { keepBrowser } from '../../access/pages/pages.ts'
 import { blobBytes } from '../../data/blobs/blobs.ts'
@@ -47,8 +47,6 @@ export { openReferenceFolder, type ReferenceFolder } from './reference-folder.ts
 export { mailServer, parseReferenceEnv, secretKeys, translateReferenceEnv, type Setting } from './reference-env.ts'
 export { requireBlobFolder, survey, termsOf, type Survey, type Terms } from './reference-survey.ts'
 
-/** Codes per transaction. */
-const BATCH = 200
 /** Arrivals per page. */
 const ARRIVALS = 500
 
@@ -125,7 +123,7 @@ async function begin(ctx: Context, { folder, terms }: Moving): Promise<Move> {
 async function bringAccounts(ctx: Context, { folder, terms, onFault, onProgress }: Moving): Promise<Moved> {
   const moved: Moved = { accounts: 0, before: 0, records: 0, blobs: 0, missingAccounts: 0, missingBlobs: 0, seq: 0 }
   const blobs = formerBlobs(folder)
-  await concurrently(each(accountsOf(folder.accounts)), ACCOUNTS_AT_ONCE, async (account) => {
+  await concurrently(accountsOf(folder.accounts), ACCOUNTS_AT_ONCE, async (account) => {
     const { did } = account
     const arrival = await findArrival(ctx.db, did)
     const reason = await (arrival === null ? obstacleTo(ctx, account) : staleness(folder, arrival))
@@ -155,7 +153,7 @@ async function bringOne(
       records,
       blobs: arrivedBlobs,
       blobFaults,
-    } = await withActor(folder, did, (actor) =>
+    } = await ReferenceActor.whileOpen(folder, did, (actor) =>
       bringAccount(
         ctx,
         {
@@ -178,19 +176,6 @@ async function bringOne(
   }
 }
 
-async function withActor<T>(
-  folder: ReferenceFolder,
-  did: Did,
-  work: (actor: ReferenceActor) => Promise<T>,
-): Promise<T> {
-  const actor = ReferenceActor.open(folder, did)
-  try {
-    return await work(actor)
-  } finally {
-    actor.close()
-  }
-}
-
 /** Returns why an account cannot come here; null if it can. */
 export async function obstacleTo(
   { db, clock }: Context,
@@ -207,7 +192,7 @@ export async function obstacleTo(
 async function staleness(folder: ReferenceFolder, { did, formerState }: Arrival): Promise<string | null> {
   if (formerState === null) return null
   try {
-    const state = await withActor(folder, did, async (actor) => formerStateOf(folder, actor, did))
+    const state = await ReferenceActor.whileOpen(folder, did, async (actor) => formerStateOf(folder, actor, did))
     return state === formerState
       ? null
       : 'the old server has written to it since it came here: start again with an empty data folder'
@@ -239,7 +224,7 @@ async function bringRest(
   if (from !== null)
     for (const events of eventsFrom(folder.sequencer, from, onFault))
       await db.transaction((tx) => keepEvents(tx, events))
-  for (const some of batches(invitesOf(folder.accounts))) await db.transaction((tx) => keepInvites(tx, some))
+  for (const some of inPieces(invitesOf(folder.accounts))) await db.transaction((tx) => keepInvites(tx, some))
   if (browsersAt === null)
     await db.transaction(async (tx) => {
       const now = clock.now()
@@ -250,19 +235,4 @@ async function bringRest(
     const key = wrapAccountKey(ctx, 'k256', secret)
     await db.transaction((tx) => keepReservedKey(tx, key, promisedTo(name), clock.now()))
   }
-}
-
-function* batches<T>(items: Iterable<T>): Generator<T[]> {
-  let some: T[] = []
-  for (const item of items) {
-    some.push(item)
-    if (some.length < BATCH) continue
-    yield some
-    some = []
-  }
-  if (some.length > 0) yield some
-}
-
-async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
-  yield* items
 }

@@ -162,7 +162,7 @@ export async function survey(folder: ReferenceFolder, terms: Terms, options: Sur
     signedElsewhere: 0,
     faults,
   }
-  await concurrently(each(accountsOf(accounts)), ACCOUNTS_AT_ONCE, async (account) => {
+  await concurrently(accountsOf(accounts), ACCOUNTS_AT_ONCE, async (account) => {
     countAccount(found, belongingsOf(folder, account, terms, now))
     const obstacle = await options.obstacle(account)
     if (obstacle !== null) onFault(`${account.did}: ${obstacle}`)
@@ -216,8 +216,7 @@ function countAccount({ counts, losses }: Survey, belongings: ReturnType<typeof 
 async function surveyActor(found: Survey, folder: ReferenceFolder, did: Did, isThorough: boolean): Promise<void> {
   const { counts, faults } = found
   try {
-    const actor = ReferenceActor.open(folder, did)
-    try {
+    await ReferenceActor.whileOpen(folder, did, async (actor) => {
       counts.records += actor.countRecords()
       const blobs = actor.blobs()
       counts.blobs += blobs.length
@@ -227,9 +226,7 @@ async function surveyActor(found: Survey, folder: ReferenceFolder, did: Did, isT
       const { isSigned } = await verifyFormerRepo(actor, did)
       if (!isSigned) found.signedElsewhere++
       for (const fault of await verifyFormerBlobs(formerBlobs(folder), actor, did)) faults.push(`${did}: ${fault}`)
-    } finally {
-      actor.close()
-    }
+    })
   } catch (error) {
     if (!isFaultOfAccount(error)) throw error
     faults.push(`${did}: ${error.message}`)
@@ -238,10 +235,6 @@ async function surveyActor(found: Survey, folder: ReferenceFolder, did: Did, isT
 
 /** Returns the account for which a key was reserved; null if the key is stored under its own did:key. */
 export const promisedTo = (name: string): Did | null => (name.startsWith('did:key:') ? null : parseDid(name))
-
-async function* each<T>(items: Iterable<T>): AsyncGenerator<T> {
-  yield* items
-}
 
 /** Throws `OperatorError` if there are blobs, but their folder is missing: it may be on a disk that is not mounted. */
 export function requireBlobFolder({ blobs }: Pick<ReferenceFolder, 'blobs'>, { counts }: Pick<Survey, 'counts'>): void {

@@ -33,7 +33,7 @@ import {
 import { refreshFindings } from '../integrity/integrity.ts'
 import type { BackupSources } from './backup-sources.ts'
 import { keepEvidence } from './evidence.ts'
-import type { RepairPlan } from './repair-plan.ts'
+import { inOrder, type RepairPlan } from './repair-plan.ts'
 import { boundedPages, deleteEvents } from './row-store.ts'
 
 const PAGE = 500
@@ -67,7 +67,7 @@ export async function applyRepair(ctx: Context, plan: RepairPlan, choices: Repai
   const note = { did, repoId: plan.repoId, rev, at: ctx.clock.now() }
   const evidence = await keepEvidence(ctx, note, plan.brokenEvents)
   const nodes: Block[] = []
-  const entries = [...records].sort(([one], [other]) => (one < other ? -1 : 1))
+  const entries = inOrder(records)
   const data = buildTree(
     entries.map(([path, { cid }]) => [path, cid] as const),
     (block) => nodes.push(block),

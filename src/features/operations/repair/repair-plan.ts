@@ -11,7 +11,7 @@ import type { Reader } from '../../../platform/database/database.ts'
 import { Cid, cidFromBytes } from '../../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../../protocol/commit.ts'
 import { checkEvent } from '../../../protocol/event-check.ts'
-import { parseNsid, parseRecordKey, parseTid, type Did, type Tid } from '../../../protocol/identifiers.ts'
+import { parseTid, type Did, type Tid } from '../../../protocol/identifiers.ts'
 import type { PublicKey } from '../../../protocol/keys.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { buildTree } from '../../../protocol/mst.ts'
@@ -19,8 +19,8 @@ import { tidMicros } from '../../../protocol/tid.ts'
 import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { rawParts } from '../../data/repo/repo.ts'
 import { BlockPool, type Source } from './block-pool.ts'
-import { isIn, readPartly, type Gap } from './partial-tree.ts'
-import { NO_NUMBER, nextOrphan, rawEvents, rawNodes, rawRecords, rawRepo, type RawRepo } from './row-store.ts'
+import { END, isIn, readPartly, type Gap } from './partial-tree.ts'
+import { isPath, NO_NUMBER, nextOrphan, rawEvents, rawNodes, rawRecords, rawRepo, type RawRepo } from './row-store.ts'
 
 export interface RepairSources {
   /** An archive of the repository (CAR). */
@@ -143,12 +143,8 @@ async function addRows(
       onRecord(path, { cid: pool.add(as.records, value), said: cidFromBytes(cid), rev, at: indexedAt })
 }
 
-const isPath = (path: string): boolean => {
-  const [collection = '', ...key] = path.split('/')
-  return parseNsid(collection) !== null && parseRecordKey(key.join('/')) !== null
-}
-
-const inOrder = (entries: ReadonlyMap<string, Cid>): [string, Cid][] =>
+/** Returns the entries in the order of the tree. */
+export const inOrder = <Entry>(entries: ReadonlyMap<string, Entry>): [string, Entry][] =>
   [...entries].sort(([one], [other]) => (one < other ? -1 : 1))
 
 const rootOf = (entries: ReadonlyMap<string, Cid>): Cid => buildTree(inOrder(entries), () => {})
@@ -282,7 +278,7 @@ class Planner {
   async #entriesAt(root: Cid | null): Promise<Map<string, Cid>> {
     const { entries, gaps } =
       root === null
-        ? { entries: new Map<string, Cid>(), gaps: [{ after: '', before: '~' }] }
+        ? { entries: new Map<string, Cid>(), gaps: [{ after: '', before: END }] }
         : await readPartly(root, (cid) => this.#readNode(cid))
     for (const [source, count] of this.#foreignNodes)
       this.#steps.push(`${count} nodes of the tree come from the ${source}`)
@@ -335,7 +331,7 @@ class Planner {
     if (root !== null)
       for (const { after, before } of gaps)
         this.#losses.push(
-          `records between ${after === '' ? 'the beginning' : after} and ${before === '~' ? 'the end' : before}, if there were others than those that are left`,
+          `records between ${after === '' ? 'the beginning' : after} and ${before === END ? 'the end' : before}, if there were others than those that are left`,
         )
     return known
   }

@@ -4,7 +4,7 @@
  * be undone.
  */
 export { planRepair, type RepairPlan } from './repair-plan.ts'
-export { applyRepair, type Repaired } from './repair-applying.ts'
+export { applyRepair, refuseUndecided, type Repaired } from './repair-applying.ts'
 export { planSpaceRepair, type SpaceRepairPlan } from './space-repair-plan.ts'
 export { applySpaceRepair, type RepairedSpaces } from './space-repair-applying.ts'
 export { undoRepair } from './repair-undoing.ts'

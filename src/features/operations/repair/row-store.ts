@@ -14,7 +14,7 @@ import {
 } from '../../../platform/database/database.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { rawParts } from '../../data/repo/repo.ts'
-import type { Did, Tid } from '../../../protocol/identifiers.ts'
+import { parseNsid, parseRecordKey, type Did, type Tid } from '../../../protocol/identifiers.ts'
 import { completedFrame, type EventType, type FramePieces } from '../../../protocol/frames.ts'
 
 export interface RawRepo {
@@ -41,6 +41,12 @@ export async function nextOrphan(reader: Reader, after: number): Promise<number 
     if (row?.id != null) found.push(row.id)
   }
   return found.length === 0 ? null : Math.min(...found)
+}
+
+/** Whether a record may have this path. */
+export function isPath(path: string): boolean {
+  const [collection = '', ...key] = path.split('/')
+  return parseNsid(collection) !== null && parseRecordKey(key.join('/')) !== null
 }
 
 export interface RawRecord {

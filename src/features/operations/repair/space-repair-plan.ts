@@ -10,14 +10,7 @@ import { unthrottled } from '../../../base/pace.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { decode, type Data, type DataObject } from '../../../protocol/cbor.ts'
 import { Cid, cidFromBytes, cidOfCbor, equalBytes, parseCid } from '../../../protocol/cid.ts'
-import {
-  parseNsid,
-  parseRecordKey,
-  parseTid,
-  type Did,
-  type SpaceUri,
-  type Tid,
-} from '../../../protocol/identifiers.ts'
+import { parseTid, type Did, type SpaceUri, type Tid } from '../../../protocol/identifiers.ts'
 import type { PublicKey } from '../../../protocol/keys.ts'
 import { Malformed } from '../../../protocol/malformed.ts'
 import { parseSpaceUri, type SpaceAddress } from '../../../protocol/space-address.ts'
@@ -28,7 +21,7 @@ import { signingKeyOf } from '../../identity/account-keys/account-keys.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { spaceParts, type ChangeLog, type SpacePlace } from '../../data/spaces/spaces.ts'
 import type { BlockPool, Source } from './block-pool.ts'
-import { maxPage } from './row-store.ts'
+import { isPath, maxPage } from './row-store.ts'
 import {
   hasSpaceRows,
   placeTrace,
@@ -198,9 +191,7 @@ class SpacePlanner {
         return null
       }
       plan.steps.push(`repository ${id} in a space: one of two rows says where it belongs`)
-      const place = (await spaceParts.places(reader, right.did, '', Number.MAX_SAFE_INTEGER)).find(
-        (one) => one.space === right.space,
-      )
+      const place = (await this.#placesOf(right.did)).find((one) => one.space === right.space)
       return this.#settled(id, right.space, place?.repo ?? null)
     }
     if (row === null) plan.steps.push(`repository ${id} in a space: its row is lost, and made again`)
@@ -246,9 +237,11 @@ class SpacePlanner {
       lost.push(settled)
     }
     const strays: SpaceUri[] = []
+    // Two rows of such a repository disagree about where it belongs.
+    const undecided = new Set((await this.#placesOf(plan.did)).map(({ space }) => space))
     for (const space of referring) {
       const isPlace = parseSpaceUri(space) !== null
-      if (isPlace && (await this.#isUndecided(space))) continue
+      if (isPlace && undecided.has(space)) continue
       strays.push(space)
       if (isPlace) plan.losses.push('references to blobs in a space, of whose records nothing is left')
       else plan.steps.push('references to blobs in something that is not a space are removed')
@@ -256,11 +249,8 @@ class SpacePlanner {
     return { lost, strays }
   }
 
-  /** Whether there is a repository whose two rows disagree about where it belongs. */
-  async #isUndecided(space: SpaceUri): Promise<boolean> {
-    const { reader, plan } = this
-    const places = await spaceParts.places(reader, plan.did, '', Number.MAX_SAFE_INTEGER)
-    return places.some((place) => place.space === space)
+  #placesOf(did: Did): Promise<SpacePlace[]> {
+    return spaceParts.places(this.reader, did, '', Number.MAX_SAFE_INTEGER)
   }
 
   async #planSpace({ id, address, repo }: Settled, keepUncertain: boolean): Promise<PlannedSpace> {
@@ -491,11 +481,6 @@ interface Found {
   entries: Entries
   how: string | null
   uncertain: ReadonlyMap<string, Cid>
-}
-
-const isPath = (path: string): boolean => {
-  const [collection = '', ...key] = path.split('/')
-  return parseNsid(collection) !== null && parseRecordKey(key.join('/')) !== null
 }
 
 function isObject(value: Uint8Array): boolean {
