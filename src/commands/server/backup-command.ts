@@ -29,8 +29,6 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
     if (place === null || place === undefined)
       throw new Misuse('name a destination for the backup, or set backup.destination')
     const made = await makeBackup(config, openArchive(place, config), {
-      passphrase: config.backup.passphrase?.reveal() ?? null,
-      isPassphraseTried: true,
       keep: integerOption(options, 'keep', 1) ?? null,
       now: new Date(),
       log: commandLog(invocation, config),

@@ -104,7 +104,7 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
         `name the location of the backups, or set ${at === null ? 'backup.destination' : 'backup.continuous'}`,
       )
     const archive = openArchive(from, config, { tell: invocation.terminal.err })
-    const unsealed = () => unsealOf(archive, config.backup.passphrase?.reveal() ?? null)
+    const unsealed = () => unsealOf(archive, config.backup.passphrase)
     if (at !== null) {
       const unseal = await unsealed()
       return restoreFetched(invocation, async (target) => {
@@ -154,7 +154,7 @@ async function otherBackups({ config, terminal }: Given, from: string) {
   if (destination === null || destination === from) return null
   try {
     const archive = openArchive(destination, config, { tell: terminal.err })
-    return { archive, unseal: await unsealOf(archive, passphrase?.reveal() ?? null) }
+    return { archive, unseal: await unsealOf(archive, passphrase) }
   } catch (error) {
     terminal.err(`no blobs come from backup.destination (${destination}): ${describeFailure(error)}`)
     return null

@@ -261,7 +261,7 @@ test('nothing is encrypted to a key that the passphrase does not open, whoever h
   const place = newFolder()
   const config = testConfig({ dataDir: scratch, port: 1, publicUrl: 'http://localhost:1' })
   const archive = openArchive(place, config)
-  await sealOf(archive, { passphrase: PASSPHRASE, workFactor: 10 }, new Date())
+  await sealOf(archive, { passphrase: new Secret(PASSPHRASE), workFactor: 10 }, new Date())
   const path = join(place, 'archive.json')
   const founded = JSON.parse(readFileSync(path, 'utf8'))
   const recipient = await identityToRecipient(await generateX25519Identity())

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Secret } from '../../../src/base/secret.ts'
 import { bytesOf, archiveAt, readWhole, type Archive } from '../../../src/features/operations/backup/archive.ts'
 import { MIN_WORK_FACTOR } from '../../../src/base/sealed-file.ts'
 import { sealOf, unsealOf } from '../../../src/features/operations/backup/sealing.ts'
@@ -36,7 +37,7 @@ function pausing(archive: Archive, meanwhile: () => Promise<unknown>): Archive {
 
 /** Write an object as a backup with this passphrase at this time does. */
 async function back(archive: Archive, text: string, { passphrase, at }: { passphrase: string; at: number }) {
-  const seal = await sealOf(archive, { passphrase, workFactor: MIN_WORK_FACTOR }, new Date(at))
+  const seal = await sealOf(archive, { passphrase: new Secret(passphrase), workFactor: MIN_WORK_FACTOR }, new Date(at))
   await archive.write(text + seal.suffix, await seal.close(bytesOf(text)))
 }
 
@@ -44,7 +45,7 @@ async function expectOneFounding(archive: Archive): Promise<void> {
   const now = Date.now()
   const paused = pausing(archive, () => back(archive, FAST, { passphrase: 'fast words', at: now + 11 * 60_000 }))
   await back(paused, SLOW, { passphrase: 'slow words', at: now })
-  const unseal = await unsealOf(archive, 'fast words')
+  const unseal = await unsealOf(archive, new Secret('fast words'))
   for (const text of [FAST, SLOW]) {
     const content = unseal.open(text, (await archive.read(text + unseal.suffix))!)
     expect(Buffer.concat(await Array.fromAsync(content)).toString()).toBe(text)

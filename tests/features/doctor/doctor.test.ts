@@ -330,7 +330,7 @@ test('backups of several servers into a folder of one machine are told', async (
   const destination = mkdtempSync(join(tmpdir(), 'holdfast-doctor-'))
   const { config, log } = node!.ctx
   const patient = { ...patientOf(node!), config: { ...config, backup: { ...config.backup, destination } } }
-  await makeBackup(config, openArchive(destination, config), { passphrase: null, keep: null, now: new Date(), log })
+  await makeBackup(config, openArchive(destination, config), { keep: null, now: new Date(), log })
   expect(await find('backups', patient)).toMatchObject({
     state: 'warning',
     text: expect.stringContaining('several servers make backups in turn'),
@@ -366,7 +366,6 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     rmSync(join(place, 'circle'))
     const config = pds.ctx.config
     await makeBackup(config, openArchive(place, config), {
-      passphrase: null,
       keep: null,
       now: new Date(),
       log: pds.ctx.log,

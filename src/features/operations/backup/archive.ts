@@ -97,9 +97,7 @@ function folderArchive(dir: string, key: string): Archive {
     async writeNew(name, content) {
       const path = join(dir, name)
       await haveFolder(dirname(path))
-      let isNew = false
-      await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
-      return isNew
+      return spoolNew(path, content)
     },
     async read(name, from = 0) {
       const path = join(dir, name)
@@ -128,8 +126,7 @@ function folderArchive(dir: string, key: string): Archive {
       const version = Number(tag ?? 0) + 1
       const path = join(dir, versionName(name, version))
       await haveFolder(dirname(path))
-      let isNew = false
-      await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
+      const isNew = await spoolNew(path, content)
       // Without hard links, `isNew` is false even after a successful rename. No other version has the same content, so
       // comparing the bytes decides.
       if (!isNew && !Buffer.from(await Bun.file(path).bytes()).equals(content)) return null
@@ -246,6 +243,13 @@ async function linkOrRename(from: string, to: string): Promise<boolean> {
     } else if (code !== 'EEXIST') throw error
   }
   await rm(from, { force: true })
+  return isNew
+}
+
+/** Write a file as `linkOrRename` names it, and return what that returns. */
+async function spoolNew(path: string, content: Uint8Array): Promise<boolean> {
+  let isNew = false
+  await spoolWhole(path, bytesOf(content), async (from, to) => void (isNew = await linkOrRename(from, to)))
   return isNew
 }
 

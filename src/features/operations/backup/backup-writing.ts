@@ -52,9 +52,6 @@ export interface BackupReport {
 }
 
 export interface BackupOptions {
-  passphrase: string | null
-  /** Refuse a passphrase that does not open the archive. Costs as much time and memory as a restore. Default: false. */
-  isPassphraseTried?: boolean
   /** Number of snapshots to keep, including the new one; null keeps all. */
   keep: number | null
   now: Date
@@ -78,15 +75,10 @@ const DELETED_BLOBS = 100
 export async function makeBackup(
   config: Config,
   archive: Archive,
-  { passphrase, isPassphraseTried = false, keep, now, log }: BackupOptions,
+  { keep, now, log }: BackupOptions,
 ): Promise<BackupReport> {
   requireDatabase(config.databaseUrl)
-  const { workFactor } = config.backup
-  const seal = await sealOf(
-    archive,
-    { passphrase, workFactor, ...(isPassphraseTried && { trial: { known: null } }) },
-    now,
-  )
+  const seal = await sealOf(archive, { ...config.backup, trial: { known: null } }, now)
   makeDataDirectory(config)
   await clearCopies(config.dataDir, now)
   const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)

@@ -3,18 +3,13 @@ import { OperatorError } from '../../../base/operator-error.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { sql } from '../../../platform/database/database.ts'
 import { PAGE_BYTES } from '../../../platform/database/page-list.ts'
-import type { ContinuousState } from './continuous-state.ts'
+import type { ContinuousSending, ContinuousState } from './continuous-sending.ts'
 
-interface Handle {
-  state: (() => ContinuousState) | null
-  noteStart(): void
-}
-
-const sendingOf = perContext((): Handle => ({ state: null, noteStart() {} }))
+const sendingOf = perContext((): { sending: ContinuousSending | null } => ({ sending: null }))
 
 /** Returns null if no continuous backup is configured, or it has not started yet. */
 export const continuousState = (ctx: Context): ContinuousState | null =>
-  ctx.config.backup.continuous === null ? null : (sendingOf(ctx).state?.() ?? null)
+  ctx.config.backup.continuous === null ? null : (sendingOf(ctx).sending?.state ?? null)
 
 export async function startContinuous(ctx: Context): Promise<(() => void) | void> {
   const { continuous } = ctx.config.backup
@@ -33,7 +28,7 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
     )
   await continueAfterLoss(ctx)
   const sending = await sendContinuously(ctx, logFollowing, continuous)
-  Object.assign(sendingOf(ctx), { state: () => sending.state, noteStart: () => sending.noteStart() })
+  sendingOf(ctx).sending = sending
   const { metrics } = ctx
   metrics.gauge(
     'holdfast_continuous_backup_lag_seconds',
@@ -49,4 +44,4 @@ export async function startContinuous(ctx: Context): Promise<(() => void) | void
 }
 
 /** Call it once the port is open: from then on, a write that the destination does not take in time is refused. */
-export const noteStart = (ctx: Context): void => sendingOf(ctx).noteStart()
+export const noteStart = (ctx: Context): void => sendingOf(ctx).sending?.noteStart()

@@ -128,7 +128,7 @@ export class Destination {
   async readFormer(work: (source: Source) => Promise<void>): Promise<void> {
     const { config, log } = this.ctx
     try {
-      await work(await sourceOf(this.archive, await unsealOf(this.archive, config.backup.passphrase?.reveal() ?? null)))
+      await work(await sourceOf(this.archive, await unsealOf(this.archive, config.backup.passphrase)))
     } catch (error) {
       if (!(error instanceof OperatorError) || error instanceof OlderDatabase) throw error
       log.warn('could not read the previous chain of the continuous backup', { error })
@@ -137,12 +137,8 @@ export class Destination {
 
   /** Returns how the keys of chains are sealed. Throws `OperatorError` if the passphrase is another one than before. */
   seal(): Promise<Seal> {
-    const { workFactor, passphrase } = this.ctx.config.backup
-    return sealOf(
-      this.archive,
-      { passphrase: passphrase?.reveal() ?? null, workFactor, trial: this.#trial },
-      new Date(this.ctx.clock.now()),
-    )
+    const { clock, config } = this.ctx
+    return sealOf(this.archive, { ...config.backup, trial: this.#trial }, new Date(clock.now()))
   }
 
   /** Store the keys that a restore needs, unless the destination has them. `wereThere`: it had them before. */

@@ -50,7 +50,6 @@ import { formerHolder, isOwn, Lease, LeaseWatch, readLease, Superseded, type Lea
 import { newestInstant } from './continuous-restoring.ts'
 import { dropUnneeded } from './continuous-retention.ts'
 import { CONTINUOUS_FOLDER, fileMark, monotonicOf, Spool, type ChainState, type Spooled } from './continuous-spool.ts'
-import type { ContinuousState } from './continuous-state.ts'
 import type { Seal } from './sealing.ts'
 import { snapshotName } from './snapshot.ts'
 
@@ -90,6 +89,18 @@ interface Taken {
   commit: GatedCommit | null
   /** Resolves when everything in the segment is on the disk. */
   flushed: Promise<void> | undefined
+}
+
+/** Progress of the continuous backup. */
+export interface ContinuousState {
+  /** The promise in force now: with `sync`, a commit is at the destination before it is acknowledged. */
+  promise: 'async' | 'sync'
+  /** Age of the oldest commit that a restore would lack, in milliseconds. 0: it would lack none. */
+  lagMillis: number
+  /** Size of the segments, on the disk or in memory, that the destination does not have. */
+  spooledBytes: number
+  /** What keeps the backup from progressing; null if nothing does. */
+  fault: string | null
 }
 
 /** Resolves before the port opens. Commits are sent from then on, or once the destination has a new chain. */

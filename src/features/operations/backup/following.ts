@@ -349,7 +349,7 @@ export class Following {
       return
     }
     await rm(this.#copyFile, { force: true })
-    const unseal = await unsealOf(this.#archive, config.backup.passphrase?.reveal() ?? null)
+    const unseal = await unsealOf(this.#archive, config.backup.passphrase)
     const source = await sourceOf(this.#archive, unseal)
     const base = Array.from(source.names)
       .flatMap(([name, { bases }]) => (chain === '' || name === chain ? bases : []))

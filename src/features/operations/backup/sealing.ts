@@ -7,6 +7,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../../base/operator-error.ts'
+import type { Secret } from '../../../base/secret.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { bytesOf, DamagedObject, jsonObject, readWhole, type Archive } from './archive.ts'
 import { identityOfPassphrase } from './passphrase-identity.ts'
@@ -39,7 +40,7 @@ interface ArchiveFile {
 /** Settings of a new archive. */
 export interface Passphrase {
   /** Null for an archive without encryption. */
-  passphrase: string | null
+  passphrase: Secret<string> | null
   /** The base-2 logarithm of the cost of deriving a key from it. */
   workFactor: number
   /**
@@ -99,7 +100,7 @@ export async function sealOf(archive: Archive, given: Passphrase, now: Date): Pr
  * Returns the decryption for reading. Throws OperatorError if there is no archive, or no passphrase for an encrypted
  * one.
  */
-export async function unsealOf(archive: Archive, passphrase: string | null): Promise<Unseal> {
+export async function unsealOf(archive: Archive, passphrase: Secret<string> | null): Promise<Unseal> {
   const file = await archiveFile(archive)
   if (file === null) throw new OperatorError('there are no backups at this destination')
   if (file.recipient === null) return plain
@@ -113,7 +114,7 @@ export async function unsealOf(archive: Archive, passphrase: string | null): Pro
 }
 
 /** Throws OperatorError if there is an archive that this passphrase does not open. */
-export async function requirePassphrase(archive: Archive, passphrase: string): Promise<void> {
+export async function requirePassphrase(archive: Archive, passphrase: Secret<string>): Promise<void> {
   const file = await archiveFile(archive)
   if (file === null) return
   if (file.recipient === null) throw isPlain()
@@ -125,7 +126,7 @@ export async function requirePassphrase(archive: Archive, passphrase: string): P
  * Otherwise the operator could not restore them: an attacker who can write to the archive can replace the public key,
  * and read every later backup. Derives a key, as a restore does.
  */
-async function requireKeyOf(archive: Archive, file: ArchiveFile, passphrase: string): Promise<void> {
+async function requireKeyOf(archive: Archive, file: ArchiveFile, passphrase: Secret<string>): Promise<void> {
   const { identityToRecipient } = await library()
   if ((await identityToRecipient(await identityOf(archive, file, passphrase))) !== file.recipient)
     throw new OperatorError(
@@ -134,9 +135,9 @@ async function requireKeyOf(archive: Archive, file: ArchiveFile, passphrase: str
 }
 
 /** Returns the private key of the archive. */
-async function identityOf(archive: Archive, { identity }: ArchiveFile, passphrase: string): Promise<string> {
+async function identityOf(archive: Archive, { identity }: ArchiveFile, passphrase: Secret<string>): Promise<string> {
   const sealed = identity === undefined ? await readWhole(archive, IDENTITY_FILE) : Buffer.from(identity, 'base64')
-  return openIdentity(sealed, passphrase)
+  return openIdentity(sealed, passphrase.reveal())
 }
 
 const isPlain = () =>
@@ -169,7 +170,7 @@ async function* decrypted(
 
 /** Found the archive. If another backup founds it at the same time, return what that backup wrote. */
 async function found(archive: Archive, { passphrase, workFactor }: Passphrase, now: Millis): Promise<ArchiveFile> {
-  const key = passphrase === null ? { recipient: null } : await newKey(passphrase, workFactor)
+  const key = passphrase === null ? { recipient: null } : await newKey(passphrase.reveal(), workFactor)
   const file: ArchiveFile = { format: FORMAT, ...key }
   for (let tries = 0; tries < MAX_FOUNDING_TRIES; tries++) {
     const mark = `${FOUNDING}${now}-${crypto.randomUUID()}`

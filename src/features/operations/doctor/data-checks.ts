@@ -318,7 +318,7 @@ const hasBegun = (destination: string): boolean =>
 
 /** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
-  const { intervalSecs, passphrase, workFactor } = config.backup
+  const { intervalSecs } = config.backup
   const none = warning(
     `there is no backup of this server in ${destination} yet`,
     intervalSecs > 0
@@ -333,7 +333,7 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const latest = snapshotName(new Date(now()))
   const { own: newest } = await newestSnapshots(archive, config, { now: now(), latest })
   if (newest === undefined) return none
-  await sealOf(archive, { passphrase: passphrase?.reveal() ?? null, workFactor }, new Date(now()))
+  await sealOf(archive, config.backup, new Date(now()))
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
 
   const manifest = await readManifest(archive, newest)
@@ -386,7 +386,7 @@ async function passphraseFault(
   passphrase: Secret<string>,
 ): Promise<Finding | null> {
   try {
-    await requirePassphrase(archive, passphrase.reveal())
+    await requirePassphrase(archive, passphrase)
     return null
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error

@@ -27,7 +27,7 @@ export async function backupSources(
   const { destination, passphrase } = config.backup
   if (destination === null) throw new OperatorError('backup.destination is not set')
   const archive = openArchive(destination, config)
-  const parts = partsOf(archive, await unsealOf(archive, passphrase?.reveal() ?? null))
+  const parts = partsOf(archive, await unsealOf(archive, passphrase))
   const { own, any } = wanted === null ? await newestSnapshots(archive, config, { now: clock.now() }) : { own: wanted }
   const snapshot = own ?? any
   if (snapshot === undefined) throw new OperatorError(`there is no backup in ${destination}`)
