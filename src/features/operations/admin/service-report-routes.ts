@@ -1,6 +1,7 @@
 /** Health of the service as raw numbers, for operators and their alerts. The report draws no conclusions from them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DAY_MILLIS } from '../../../base/durations.ts'
+import { SingleFlight } from '../../../base/single-flight.ts'
 import { route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
@@ -29,17 +30,34 @@ import {
 /** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 
-/** Lifetime of the cached block count. Counting scans whole indexes. */
-const BLOCK_COUNT_MILLIS = 600_000
+/** How long a count serves. */
+const KEPT_MILLIS = 600_000
 
-const lastBlockCount = perContext((): { at: number; blocks: number } => ({ at: -Infinity, blocks: 0 }))
+/** A count that scans whole tables or indices. Reports that are requested during a count share it. */
+class KeptCount<Count> {
+  #last: { at: number; count: Count } | null = null
+  readonly #counting = new SingleFlight<null, Count>()
 
-async function blockCountOf(ctx: Context): Promise<number> {
-  const last = lastBlockCount(ctx)
-  const now = ctx.clock.monotonic()
-  if (now - last.at >= BLOCK_COUNT_MILLIS) Object.assign(last, { at: now, blocks: await countBlocks(ctx.db) })
-  return last.blocks
+  /** `isKept`: whether a count serves other reports too. */
+  constructor(
+    readonly ctx: Context,
+    readonly count: (ctx: Context) => Promise<Count>,
+    readonly isKept: (count: Count) => boolean = () => true,
+  ) {}
+
+  async get(): Promise<Count> {
+    const at = this.ctx.clock.monotonic()
+    const last = this.#last
+    if (last !== null && this.isKept(last.count) && at - last.at < KEPT_MILLIS) return last.count
+    return this.#counting.run(null, async () => {
+      const count = await this.count(this.ctx)
+      this.#last = { at, count }
+      return count
+    })
+  }
 }
+
+const blockCount = perContext((ctx: Context) => new KeptCount(ctx, ({ db }) => countBlocks(db)))
 
 /** DIDs whose blobs are summed up in one turn of the event loop. */
 const TURN_DIDS = 200
@@ -67,7 +85,7 @@ async function storageTotals(reader: Reader) {
 
 const noDid = { did: '' as Did }
 
-/** Up to these numbers, each report counts the accounts and blobs. */
+/** Up to these numbers, each report counts the accounts and blobs again. */
 const FEW_ACCOUNTS = 10_000
 const FEW_BLOBS = 50_000
 
@@ -80,29 +98,12 @@ interface Totals {
 const areMany = ({ accounts, storage }: Totals): boolean =>
   accounts.total > FEW_ACCOUNTS || storage.blobCount > FEW_BLOBS
 
-const lastTotals = perContext(() => ({
-  at: -Infinity,
-  totals: null as Totals | null,
-  counting: null as Promise<Totals> | null,
-}))
+/** How many accounts and blobs there are. */
+const serviceTotals = perContext((ctx: Context) => new KeptCount(ctx, countTotals, areMany))
 
-/**
- * Returns how many accounts and blobs there are. If there are many, a count serves for ten minutes, and reports that
- * are requested during a count share it.
- */
-async function totalsOf(ctx: Context): Promise<Totals> {
-  const last = lastTotals(ctx)
-  const { totals } = last
-  if (totals !== null && areMany(totals) && ctx.clock.monotonic() - last.at < BLOCK_COUNT_MILLIS) return totals
-  return (last.counting ??= countTotals(ctx).finally(() => (last.counting = null)))
-}
-
-async function countTotals(ctx: Context): Promise<Totals> {
-  const at = ctx.clock.monotonic()
-  const countedAt = ctx.clock.now()
-  const totals = { countedAt, accounts: await countAccounts(ctx.db), storage: await storageTotals(ctx.db) }
-  Object.assign(lastTotals(ctx), { at, totals })
-  return totals
+async function countTotals({ clock, db }: Context): Promise<Totals> {
+  const countedAt = clock.now()
+  return { countedAt, accounts: await countAccounts(db), storage: await storageTotals(db) }
 }
 
 interface RelayView {
@@ -144,19 +145,12 @@ interface Growth {
   active: Activity
 }
 
-const lastGrowth = perContext((): { at: number; growth: Growth | null } => ({ at: -Infinity, growth: null }))
+const growth = perContext((ctx: Context) => new KeptCount(ctx, countRecentGrowth))
 
-/** Counting scans all blobs and repositories, so it is done as rarely as the count of blocks. */
-async function growthOf(ctx: Context): Promise<Growth> {
-  const last = lastGrowth(ctx)
-  const now = ctx.clock.monotonic()
-  if (last.growth !== null && now - last.at < BLOCK_COUNT_MILLIS) return last.growth
-  const at = ctx.clock.now()
+async function countRecentGrowth({ clock, db }: Context): Promise<Growth> {
+  const at = clock.now()
   const today = Math.floor(at / DAY_MILLIS)
-  const days = await countGrowth(ctx.db, today - GROWTH_DAYS + 1, today)
-  const growth = { days, active: await countActive(ctx.db, at) }
-  Object.assign(last, { at: now, growth })
-  return growth
+  return { days: await countGrowth(db, today - GROWTH_DAYS + 1, today), active: await countActive(db, at) }
 }
 
 async function stepTotals({ steps, clock }: Context) {
@@ -182,13 +176,13 @@ export const serviceReportRoutes = [
       const passes = await sweeps.lastPasses()
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseStatus(ctx)
       const pushes = await relayStatus(ctx)
-      const { countedAt, accounts, storage } = await totalsOf(ctx)
+      const { countedAt, accounts, storage } = await serviceTotals(ctx).get()
       return {
         version: VERSION,
         uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
         countedAt: wireTime(countedAt),
         accounts: { ...accounts, flagged: await countFlaggedAccounts(db, now) },
-        storage: { ...storage, blockCount: await blockCountOf(ctx) },
+        storage: { ...storage, blockCount: await blockCount(ctx).get() },
         disk: { freeBytes: await freeBytesOf(ctx.config.dataDir) },
         firehose: { ...firehose, backfillWindowSeconds },
         sweeps: Object.fromEntries(
@@ -213,7 +207,7 @@ export const serviceReportRoutes = [
    * For each day of UTC, oldest first: how many accounts were created, and how many blobs were uploaded that still
    * exist. Also how many accounts wrote in the last day, week and month.
    */
-  route('GET', '/v1/admin/growth', { auth: operator('observe'), handler: ({ ctx }) => growthOf(ctx) }),
+  route('GET', '/v1/admin/growth', { auth: operator('observe'), handler: ({ ctx }) => growth(ctx).get() }),
 
   route('GET', '/v1/admin/relay-status', {
     auth: operator('observe'),

@@ -6,8 +6,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { newToken } from '../../../platform/secrets/new-token.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
-import { blobTakedown, endQuarantine, findQuarantine, QUARANTINE, quarantineBlob } from '../../data/blobs/blobs.ts'
-import { readRecord } from '../../data/repo/repo.ts'
+import { endQuarantine, findQuarantine, QUARANTINE, quarantineBlob } from '../../data/blobs/blobs.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, decisionMail, type ToldDecision } from '../../identity/mails/mails.ts'
 import { recordAudit } from '../operators/operators.ts'
@@ -27,7 +26,7 @@ import {
   type CaseRow,
   type DecisionRow,
 } from './case-store.ts'
-import { accountSubject, isHere, subjectNamed, subjectText, type CaseSubject } from './case-subjects.ts'
+import { accountSubject, isHere, subjectNamed, subjectText, takedownOf, type CaseSubject } from './case-subjects.ts'
 import { decisionTexts as texts } from './decision-texts.ts'
 import { setTakedown } from './subject-takedowns.ts'
 
@@ -158,7 +157,7 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
     await recordAudit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
     const target = act.target?.(found)
     // An existing takedown does not belong to this decision: reversing the decision would lift it.
-    if (target && !isStanding(await refOf[target.kind](tx, target)))
+    if (target && !isStanding((await takedownOf(tx, target))?.ref ?? null))
       if (!(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
         throw invalidRequest('The subject no longer exists on this server')
     if (act.target === undefined && !act.isQuarantine) await release(call, tx, found, actor)
@@ -258,12 +257,6 @@ export async function answerAppeal(call: Exchange, { actor }: By, seq: number, g
   })
 }
 
-const refOf: Readonly<Record<CaseSubject['kind'], (reader: Reader, subject: CaseSubject) => Promise<string | null>>> = {
-  account: async (reader, { did }) => (await accountOf(reader, did))?.takedownRef ?? null,
-  record: async (reader, { did, item }) => (await readRecord(reader, did, item))?.takedownRef ?? null,
-  blob: async (reader, { did, item }) => (await blobTakedown(reader, did, item))?.ref ?? null,
-}
-
 async function undo(
   call: Exchange,
   tx: Tx,
@@ -274,7 +267,7 @@ async function undo(
   if (decisionActs[act]?.isQuarantine) await undoQuarantine(call, tx, found, { caseSeq, actor })
   const target = decisionActs[act]?.target?.(found)
   // The takedown in force may be another one, made before this one or after it was lifted.
-  if (!target || (await refOf[target.kind](tx, target)) !== takedownRef(caseSeq)) return
+  if (!target || (await takedownOf(tx, target))?.ref !== takedownRef(caseSeq)) return
   // Other decisions may have taken the subject down while this takedown was in force.
   const other = await findTakedownSince(tx, target, { caseSeq, decidedAt })
   await setTakedown(call, tx, target, { ref: other === null ? null : takedownRef(other), actor })

@@ -17,14 +17,28 @@ export interface CaseSubject {
 export const accountSubject = (did: Did): CaseSubject => ({ kind: 'account', did, item: '' })
 export const blobSubject = (did: Did, cid: string): CaseSubject => ({ kind: 'blob', did, item: cid })
 
-const exists: Readonly<Record<CaseSubject['kind'], (reader: Reader, subject: CaseSubject) => Promise<boolean>>> = {
-  account: async (reader, { did }) => (await accountOf(reader, did)) !== null,
-  record: async (reader, { did, item }) => (await readRecord(reader, did, item)) !== null,
-  blob: async (reader, { did, item }) => (await blobTakedown(reader, did, item)) !== null,
+/** The takedown of a subject: `ref` is null if it has none. */
+type Takedown = { ref: string | null } | null
+
+const takedowns: Readonly<Record<CaseSubject['kind'], (reader: Reader, subject: CaseSubject) => Promise<Takedown>>> = {
+  async account(reader, { did }) {
+    const account = await accountOf(reader, did)
+    return account && { ref: account.takedownRef }
+  },
+  async record(reader, { did, item }) {
+    const record = await readRecord(reader, did, item)
+    return record && { ref: record.takedownRef }
+  },
+  blob: (reader, { did, item }) => blobTakedown(reader, did, item),
 }
 
+/** Returns the takedown of an account, record or blob; null if this server does not have it. */
+export const takedownOf = (reader: Reader, subject: CaseSubject): Promise<Takedown> =>
+  takedowns[subject.kind](reader, subject)
+
 /** Whether this server has the account, record or blob, in whatever state. */
-export const isHere = (reader: Reader, subject: CaseSubject): Promise<boolean> => exists[subject.kind](reader, subject)
+export const isHere = async (reader: Reader, subject: CaseSubject): Promise<boolean> =>
+  (await takedownOf(reader, subject)) !== null
 
 /** How a case names its subject: a DID, the URI of a record, or the CID of a blob after the DID and `#`. */
 export function subjectText({ kind, did, item }: CaseSubject): string {
