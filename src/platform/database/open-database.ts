@@ -28,6 +28,16 @@ export async function openDatabase({ databaseUrl, strict, ...options }: OpenOpti
   }
 }
 
+/** Open a database, as `openDatabase` does, for as long as `work` runs. */
+export async function withDatabase<T>(options: OpenOptions, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(options)
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
+}
+
 /**
  * Whether several servers may use the database: it is on PostgreSQL, and they can read each other's keys and blobs. A
  * server that may not share it refuses to run beside another one.

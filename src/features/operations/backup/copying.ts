@@ -15,7 +15,7 @@ import type { Database } from '../../../platform/database/database.ts'
 import { migrations } from '../../../platform/database/embedded-migrations.ts'
 import { isCopyMarked, markCopy, migrate, unmarkCopy } from '../../../platform/database/migrations.ts'
 import { inDatabaseWords } from '../../../platform/database/database-words.ts'
-import { openDatabase, requireDatabase } from '../../../platform/database/open-database.ts'
+import { openDatabase, requireDatabase, withDatabase } from '../../../platform/database/open-database.ts'
 import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
 import { isDatabaseThere } from '../../../platform/database/sqlite.ts'
 import { databaseFiles, makeDataDirectory, openData, tracesOf } from '../../../platform/files/data-directory.ts'
@@ -158,19 +158,12 @@ function everyThousand({ onProgress }: Copying, what: string): (count: number) =
  * replace what this one has fetched. Throws `OperatorError` if one uses it, or if the database is not empty.
  */
 export async function whileRestoring<T>(config: Config, work: () => Promise<T>): Promise<T> {
-  if (isPostgresUrl(config.databaseUrl)) await requireFreeDatabase(config.databaseUrl)
+  const { databaseUrl } = config
+  if (isPostgresUrl(databaseUrl))
+    await withDatabase({ databaseUrl, access: 'exclusive' }, (db) => requireEmptyOrUnfinished(db, databaseUrl))
   else requireEmpty(config)
   makeDataDirectory(config)
   return whileLocked([config], work)
-}
-
-async function requireFreeDatabase(databaseUrl: string): Promise<void> {
-  const database = await openDatabase({ databaseUrl, access: 'exclusive' })
-  try {
-    await requireEmptyOrUnfinished(database, databaseUrl)
-  } finally {
-    await database.close()
-  }
 }
 
 /** Throws `OperatorError` if the database holds anything but an interrupted copy. */
@@ -221,11 +214,5 @@ function placeMasterKey(from: Config, to: Config): void {
 }
 
 /** Let servers use the target's database. Call it once everything is verified. */
-export async function releaseTarget({ to }: Pick<Copying, 'to'>): Promise<void> {
-  const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
-  try {
-    await unmarkCopy(database)
-  } finally {
-    await database.close()
-  }
-}
+export const releaseTarget = ({ to: { databaseUrl } }: Pick<Copying, 'to'>): Promise<void> =>
+  withDatabase({ databaseUrl, access: 'exclusive' }, unmarkCopy)

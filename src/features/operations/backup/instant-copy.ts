@@ -14,7 +14,7 @@ import { sql, type Database } from '../../../platform/database/database.ts'
 import { inDatabaseWords } from '../../../platform/database/database-words.ts'
 import { migrations } from '../../../platform/database/embedded-migrations.ts'
 import { appliedNumbers, hasHistory, isCopyMarked, migrate } from '../../../platform/database/migrations.ts'
-import { openDatabase } from '../../../platform/database/open-database.ts'
+import { withDatabase } from '../../../platform/database/open-database.ts'
 import { existingSqlitePath } from '../../../platform/database/sqlite.ts'
 import { COMMIT_BYTES, hasRoomFor } from '../../../platform/files/free-space.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
@@ -23,14 +23,13 @@ import { copyTables, SourceFault } from './table-copy.ts'
 /** Throws `OperatorError` if there is no server's database, if it cannot be read to the end, or if there is no room. */
 export async function copyInstant(databaseUrl: string, target: string, now: Millis): Promise<void> {
   if (!isPostgresUrl(databaseUrl)) return copyFile(existingSqlitePath(databaseUrl), target)
-  const source = await openDatabase({ databaseUrl, access: 'onlooker' })
-  try {
-    await copyRows(source, target, withoutPassword(databaseUrl), now)
-  } catch (error) {
-    throw error instanceof SourceFault ? inDatabaseWords(error.cause, databaseUrl) : error
-  } finally {
-    await source.close()
-  }
+  await withDatabase({ databaseUrl, access: 'onlooker' }, async (source) => {
+    try {
+      await copyRows(source, target, withoutPassword(databaseUrl), now)
+    } catch (error) {
+      throw error instanceof SourceFault ? inDatabaseWords(error.cause, databaseUrl) : error
+    }
+  })
 }
 
 export const noRoom = (folder: string): OperatorError =>
@@ -56,8 +55,7 @@ async function copyFile(source: string, target: string): Promise<void> {
 async function copyRows(source: Database, target: string, name: string, now: Millis): Promise<void> {
   if (!(await hasHistory(source, await tablesOf(source)))) throw new OperatorError(`no server has used ${name}`)
   if (await isCopyMarked(source)) throw new OperatorError(`${name} holds an unfinished copy or restore`)
-  const file = await openDatabase({ databaseUrl: target })
-  try {
+  await withDatabase({ databaseUrl: target }, async (file) => {
     // Apply only the migrations that the source has: servers of an earlier version may still use it.
     const applied = await appliedNumbers(source)
     await migrate(
@@ -69,7 +67,5 @@ async function copyRows(source: Database, target: string, name: string, now: Mil
     await source.snapshot(({ all, get }) => copyTables({ all, get, dialect }, file, () => {}))
     // SQLite gives these events no numbers. A restore announces every account again, which covers what they said.
     await file.run(sql`DELETE FROM unnumbered_event`)
-  } finally {
-    await file.close()
-  }
+  })
 }

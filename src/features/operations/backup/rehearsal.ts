@@ -13,7 +13,7 @@ import type { Config } from '../../../platform/configuration/config.ts'
 import type { Context } from '../../../platform/context.ts'
 import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { sql, type Reader } from '../../../platform/database/database.ts'
-import { openDatabase } from '../../../platform/database/open-database.ts'
+import { withDatabase } from '../../../platform/database/open-database.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
 import { storageFaultOf } from '../../../platform/files/storage-faults.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
@@ -247,12 +247,7 @@ async function liveCounts({ databaseUrl }: Config, log: Log): Promise<Counts | n
       using database = new SqliteFile(path, { readonly: true })
       return database.query<Counts, []>(countsQuery.texts.join('')).get()
     }
-    const database = await openDatabase({ databaseUrl, access: 'onlooker' })
-    try {
-      return await countsOf(database)
-    } finally {
-      await database.close()
-    }
+    return await withDatabase({ databaseUrl, access: 'onlooker' }, countsOf)
   } catch (error) {
     log.warn('could not compare the live database with the backup', { error })
     return null

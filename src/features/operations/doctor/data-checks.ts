@@ -19,6 +19,7 @@ import { sql, type Sql, type SqlValue } from '../../../platform/database/databas
 import { freeBytesOf } from '../../../platform/files/free-space.ts'
 import { openNameless, writeAt } from '../../../platform/files/nameless-file.ts'
 import { explainDatabase } from '../../../platform/database/database-words.ts'
+import { withDatabase } from '../../../platform/database/open-database.ts'
 import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
 import { accessFault, explain, userName } from '../../../platform/files/system-faults.ts'
@@ -41,7 +42,6 @@ import {
   followerHere,
   hasTable,
   ok,
-  onServer,
   skipped,
   warning,
   wordsOf,
@@ -162,7 +162,7 @@ const isOpenToAll = (path: string): boolean =>
 async function checkDatabase(patient: Patient): Promise<Finding> {
   const { config } = patient
   if (isPostgresUrl(config.databaseUrl)) {
-    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch(
+    return withDatabase(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch(
       (error: unknown) => {
         const found = explainDatabase(error, config.databaseUrl)
         return fault(found?.what ?? wordsOf(error), found?.remedy ?? 'make sure that database_url is correct')
@@ -207,7 +207,7 @@ function reading<T>(path: string, work: (database: Connection) => T): T {
 /** Returns the rows of a query; none if the database does not have the table yet. */
 async function rowsIn<Row>(config: Config, table: string, query: Sql): Promise<Row[]> {
   if (isPostgresUrl(config.databaseUrl))
-    return onServer(config, async (db) => ((await hasTable(db, table)) ? db.all<Row>(query) : []))
+    return withDatabase(config, async (db) => ((await hasTable(db, table)) ? db.all<Row>(query) : []))
   const path = sqlitePath(config.databaseUrl)
   if (!isDatabaseThere(path)) return []
   return reading(path, (database) =>
@@ -308,7 +308,7 @@ async function checkBackups(patient: Patient): Promise<Finding> {
 /** Whether several servers use the database now. Any of them may make the next scheduled backup. */
 async function hasSeveralNodes({ config }: Patient): Promise<boolean> {
   if (!isPostgresUrl(config.databaseUrl)) return false
-  const nodes = await onServer(config, (db) => db.cluster!.nodes())
+  const nodes = await withDatabase(config, (db) => db.cluster!.nodes())
   return nodes.filter(({ isAlive }) => isAlive).length > 1
 }
 

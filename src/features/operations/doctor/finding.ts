@@ -2,7 +2,6 @@
 import type { Config } from '../../../platform/configuration/config.ts'
 import { ownUrl } from '../../../platform/configuration/own-url.ts'
 import { sql, type Database } from '../../../platform/database/database.ts'
-import { openDatabase } from '../../../platform/database/open-database.ts'
 import { askJson } from '../../../platform/network/json-answer.ts'
 import type { Mailer } from '../../../platform/network/mailer.ts'
 import type { Outbound } from '../../../platform/network/outbound.ts'
@@ -44,16 +43,6 @@ export const TIMEOUT_MILLIS = 8000
 export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
   const answer = await askJson(upstream, url)
   return answer.ok ? answer : answer.detail
-}
-
-/** Run `work` on the database server of a configuration. */
-export async function onServer<T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> {
-  const db = await openDatabase(config)
-  try {
-    return await work(db)
-  } finally {
-    await db.close()
-  }
 }
 
 /** Whether a database server has a table: it may not have been migrated yet. */

@@ -5,7 +5,7 @@
  * An archive that another program fetches, as pg_receivewal does, cannot be seen from here.
  * https://www.postgresql.org/docs/current/continuous-archiving.html
  */
-import { openDatabase } from '../../../platform/database/open-database.ts'
+import { withDatabase } from '../../../platform/database/open-database.ts'
 import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { sql, sqlList, type Database } from '../../../platform/database/database.ts'
 import { fault, ok, warning, type Check, type Finding, type Patient } from './finding.ts'
@@ -17,8 +17,7 @@ const waitsForNone: ReadonlySet<string | undefined> = new Set(['off', 'local'])
 
 async function checkLogArchive({ config }: Patient): Promise<Finding> {
   if (!isPostgresUrl(config.databaseUrl)) return ok('only PostgreSQL archives its log')
-  const db = await openDatabase({ databaseUrl: config.databaseUrl, access: 'onlooker' })
-  try {
+  return withDatabase({ databaseUrl: config.databaseUrl, access: 'onlooker' }, async (db) => {
     const settings = await settingsOf(db)
     if (settings === null) return untold()
     const standbys = standbyWords(settings)
@@ -43,9 +42,7 @@ async function checkLogArchive({ config }: Patient): Promise<Finding> {
           `PostgreSQL fails to archive its log, at ${failed}: it grows until the disk is full`,
           "read PostgreSQL's own log for what archive_command reports",
         )
-  } finally {
-    await db.close()
-  }
+  })
 }
 
 const untold = (): Finding =>

@@ -1,8 +1,9 @@
 /** Checks that a server numbers the events of a PostgreSQL database: subscribers see no event without a number. */
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
+import { withDatabase } from '../../../platform/database/open-database.ts'
 import { isPostgresUrl } from '../../../platform/database/database-url.ts'
 import { EVENT_NUMBERS, unnumberedEvents } from '../../data/firehose/firehose.ts'
-import { fault, hasTable, ok, onServer, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
+import { fault, hasTable, ok, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
 
 /** Another server takes over within seconds. If events wait for longer than this, a person has to act. */
 const LATE_MILLIS = MINUTE_MILLIS
@@ -11,7 +12,7 @@ export const numberingCheck: Check = { name: 'event-numbers', needs: 'database',
 
 async function checkNumbering({ config, now }: Patient): Promise<Finding> {
   if (!isPostgresUrl(config.databaseUrl)) return ok('events get their numbers as they are written')
-  return onServer(config, async (db) => {
+  return withDatabase(config, async (db) => {
     if (!(await hasTable(db, 'unnumbered_event'))) return skipped('the database has not been migrated yet')
     const broken = (await hasTable(db, 'database_history')) ? await db.cluster!.history.found() : null
     if (broken !== null)
