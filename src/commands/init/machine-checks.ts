@@ -188,7 +188,7 @@ const nameOf = ({ protocol, address, port }: Opened): string =>
   `port ${port} of ${address}${protocol === 'udp' ? ' (UDP)' : ''}`
 
 /** Open a port and close it. Returns null if that works, or the code of the error. */
-export function tryPort({ protocol, address, port }: Opened): Promise<string | null> {
+function tryPort({ protocol, address, port }: Opened): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   const fail = (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)
   if (protocol === 'udp') {

@@ -46,7 +46,7 @@ const beginnings: Record<News, string> = { begun: 'Alert', lasting: 'Still', ove
 const counted: Record<News, string> = { begun: 'begun', lasting: 'lasting', over: 'over' }
 
 /** The section of the guide about an alert. */
-export const guideOf = (name: string): string => `docs/alerts.md#${name}`
+const guideOf = (name: string): string => `docs/alerts.md#${name}`
 
 const about = ({ title, subject }: Told): string => (subject === '' ? title : `${title} (${subject})`)
 

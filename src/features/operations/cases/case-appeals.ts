@@ -7,7 +7,7 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { findCase, findDecisionByCode, moveCase, setAppeal, type CaseRow, type DecisionRow } from './case-store.ts'
 
-export const MAX_APPEAL_CHARS = 4000
+const MAX_APPEAL_CHARS = 4000
 
 /**
  * Appeal against a decision. Returns the number of its case; null if there is no decision, or it is too late. A second

@@ -86,7 +86,7 @@ export const setDeadline = (tx: Tx, seq: number, deadlineAt: Millis, now: Millis
 
 // Reports
 
-export const reportSources = ['report', 'label', 'notice', 'check', 'operator'] as const
+const reportSources = ['report', 'label', 'notice', 'check', 'operator'] as const
 
 export interface Said {
   source: (typeof reportSources)[number]

@@ -12,7 +12,7 @@ import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 export const MAX_QUARANTINE_SECS = 365 * DAY_SECS
 
 /** What happens at the end of a quarantine: everyone can read the blob again, or it is taken down. */
-export const quarantineEnds = { release: null, takedown: 'quarantine ended' } as const
+const quarantineEnds = { release: null, takedown: 'quarantine ended' } as const
 
 const place = { did: Type.String(), cid: Type.String({ maxLength: 200 }) }
 const quarantinePages: Pages<{ endsAt: Millis; cid: string }> = { cursor: byPair('endsAt', '|', 'cid'), maxRows: 100 }

@@ -50,7 +50,7 @@ const sources = {
   operator: texts.operator,
 } as const
 
-export const caseUrl = (id: number): string => `/admin/case?id=${id}`
+const caseUrl = (id: number): string => `/admin/case?id=${id}`
 
 const textArea = (name: string, label: Wording): Html => html`
 <div class="field"><label for="${name}">${label}</label><textarea id="${name}" name="${name}" rows="4" maxlength="2000" required></textarea></div>`

@@ -156,7 +156,7 @@ async function renameAccount(ctx: Context, rename: HostRename, did: Did): Promis
 }
 
 /** The counterpart of a handle under a former host name; null if it is not under one. */
-export function renamedHandle({ config }: Pick<Context, 'config'>, { handle }: Account): Handle | null {
+function renamedHandle({ config }: Pick<Context, 'config'>, { handle }: Account): Handle | null {
   const { hostname } = new URL(config.publicUrl)
   const former = config.formerUrls.map((url) => `.${new URL(url).hostname}`)
   const suffix = former.find((one) => handle?.endsWith(one))
