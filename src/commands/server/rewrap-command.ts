@@ -3,7 +3,7 @@ import { rewrapVariables } from '../../platform/configuration/config-loading.ts'
 import { openData } from '../../platform/files/data-directory.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { OperatorError } from '../../base/operator-error.ts'
-import { AlreadyRewrapped, rewrap } from '../../platform/secrets/rewrap.ts'
+import { AlreadyRewrapped, opensAll, rewrap } from '../../platform/secrets/rewrap.ts'
 import { requireDatabase } from '../../platform/database/open-database.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../../platform/secrets/vault.ts'
 import { exitCodes } from '../command.ts'
@@ -31,9 +31,11 @@ are. Stop the server first, then start it with the new key as SERVICE_SIGNING_KE
     requireDatabase(config.databaseUrl)
     const { db, close } = await openData(config, { log: processLog(config), now: Date.now() })
     try {
-      const counts = await rewrap(db, new Vault(from), new Vault(to)).catch((error: unknown) => {
-        // An earlier run that used the file may have been killed before it removed the file.
-        if (given === null && error instanceof AlreadyRewrapped) rmSync(keyFile)
+      const vault = new Vault(to)
+      const counts = await rewrap(db, new Vault(from), vault).catch(async (error: unknown) => {
+        // An earlier run that used the file may have been killed before it removed the file. Unless the new key opens
+        // everything, the file may have the only key to the rest.
+        if (given === null && error instanceof AlreadyRewrapped && (await opensAll(db, vault))) rmSync(keyFile)
         throw error
       })
       if (given === null) rmSync(keyFile)

@@ -1,4 +1,5 @@
 /** The master key: what opens, what refuses, and changing it. */
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -92,6 +93,22 @@ test('a change that was killed before it removed the file of the former key ends
   expect(await rewrap(env)).toMatchObject({ code: 1, text: expect.stringContaining('completed the change') })
   expect(existsSync(file)).toBe(false)
   expect(await rewrap(env)).toMatchObject({ code: 1, text: expect.stringContaining('it completed the change') })
+})
+
+test('the file of the former key stays while a secret needs it', async () => {
+  await using other = await startPdsOnFile({})
+  await createAccount(other, 'bob')
+  await other.stop()
+  const file = join(other.dataDir, 'master.key')
+  const former = readFileSync(file)
+  const env = { SERVICE_DATA_DIR: other.dataDir, SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) }
+  expect(await rewrap(env)).toMatchObject({ code: 0 })
+  writeFileSync(file, former)
+  const strange = new Vault(Buffer.from(former.toString().trim(), 'hex')).wrap(randomBytes(32))
+  using database = new Database(join(other.dataDir, 'holdfast.db'))
+  database.run('UPDATE account SET signing_key_wrapped = ?', [strange])
+  expect(await rewrap(env)).toMatchObject({ code: 1 })
+  expect(readFileSync(file)).toEqual(former)
 })
 
 test('secrets move from the file to a configured key and on to another, and keep their meaning', async () => {
