@@ -31,8 +31,11 @@ export const holderCommand = ({ run, ...command }: HolderCommand): Command => ({
   },
   async run(invocation) {
     const server = new HolderServer(await serverUrl(invocation))
-    const { value, text } = await whileSignedIn(invocation, server, () => run(invocation, server))
-    tellResult(invocation, value, text)
-    return exitCodes.ok
+    return whileSignedIn(invocation, server, async () => {
+      const { value, text } = await run(invocation, server)
+      // Printed at once: an app password is shown only here, and the end of the session may fail or take long.
+      tellResult(invocation, value, text)
+      return exitCodes.ok
+    })
   },
 })

@@ -1,6 +1,7 @@
 /** `holdfast app-password`, at a running server. */
 import { expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD } from '../../support/clients/account.ts'
+import { startLyingHost } from '../../support/faults/lying-host.ts'
 import { PROGRAM, runProgram } from '../../support/servers/program.ts'
 import { setUp } from '../../support/set-up.ts'
 import { useWorld } from '../../support/world.ts'
@@ -36,6 +37,24 @@ test('a person makes a limited app password, sees it in the list, and revokes it
   expect(await run(['revoke', 'weather bot'])).toMatchObject({ code: 0 })
   expect(JSON.parse((await run(['list', '--json'])).out)).toEqual([])
   expect(await run(['revoke', 'weather bot'])).toMatchObject({ code: 1 })
+})
+
+test('an app password is printed although the server does not end the session', async () => {
+  await using host = startLyingHost()
+  host.to = pds.url
+  const { promise: ending, resolve } = Promise.withResolvers<Response>()
+  host.lie = (nsid) => (nsid === 'com.atproto.server.deleteSession' ? ending : null)
+  const words = ['app-password', 'create', 'alice.test', 'slow', '--server', host.url, '--password-stdin']
+  const program = Bun.spawn([...PROGRAM, ...words], {
+    stdin: Buffer.from(`${PASSWORD}\n`),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const { value } = await program.stdout.getReader().read()
+  await logIn(pds, alice, new TextDecoder().decode(value).trim())
+  resolve(new Response(null, { status: 502 }))
+  expect(await program.exited).toBe(0)
+  expect(await new Response(program.stderr).text()).toContain('could not end the session')
 })
 
 test('a wrong password and a wrong preset are told, and nothing is made', async () => {
