@@ -18,7 +18,8 @@ export function keepFreedMemory(words: readonly string[], onRefusal: (error: unk
   if (process.platform !== 'linux' || process.env[OPTION] !== undefined) return
   const [program = process.execPath, ...args] = selfCommand(...words)
   try {
-    process.execve?.('/proc/self/exe', [program, ...process.execArgv, ...args], {
+    // Not /proc/self/exe: the system takes the name of the process from this path.
+    process.execve?.(program, [program, ...process.execArgv, ...args], {
       ...process.env,
       [OPTION]: String(KEPT_MILLIS),
     })

@@ -1,8 +1,8 @@
 /** The program among others: at the end of a pipe, under a script runner, in front of a full disk. */
 import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import packageJson from '../../../package.json'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
@@ -66,6 +66,14 @@ test('a server whose log meets a full disk works, and a stop is no failure', asy
   server.kill('SIGTERM')
   expect(await server.exited).toBe(0)
   expect(await new Response(server.stderr).text()).toMatch(/^holdfast: standard output: .*ENOSPC.*\n$/)
+})
+
+test('a server has the name of its executable in lists of processes', async () => {
+  using folder = temporaryFolder()
+  await using server = await startDev(folder.path)
+  const name = readFileSync(`/proc/${server.pid}/comm`, 'utf8').trim()
+  // The system keeps 15 characters.
+  expect(name).toBe(basename(PROGRAM[0]!).slice(0, 15))
 })
 
 test('a server goes on when the reader of its log goes away', async () => {
