@@ -8,6 +8,9 @@ import { route, type Endpoint } from './endpoint.ts'
 import { notFound } from './errors.ts'
 import style from './style.css' with { type: 'text' }
 
+/** Without indentation. */
+const served = style.replaceAll(/^ +/gm, '')
+
 const STYLE_PATH = '/assets/style.css'
 export const LOGO_PATH = '/assets/logo'
 const MAX_LOGO_BYTES = 100 * 1024
@@ -29,7 +32,7 @@ function sheetOf(config: Config): Sheet {
     ...(accentColor === null ? [] : [`--accent-light:${accentColor}`]),
     ...(accentColorDark === null ? [] : [`--accent-dark:${accentColorDark}`]),
   ]
-  const text = accents.length === 0 ? style : `${style}:root{${accents.join(';')}}\n`
+  const text = accents.length === 0 ? served : `${served}:root{${accents.join(';')}}\n`
   const sheet = { url: `${STYLE_PATH}?v=${createHash('sha256').update(text).digest('hex').slice(0, 16)}`, text }
   sheets.set(config, sheet)
   return sheet

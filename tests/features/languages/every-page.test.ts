@@ -1,7 +1,6 @@
 /** All pages, found by their links, in each language: none is left in English, and none is larger than it may be. */
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { hostname } from 'node:os'
-import stylesheet from '../../../src/http/style.css' with { type: 'text' }
 import { languageNames, languages } from '../../../src/protocol/languages.ts'
 import { formsOf, translations } from '../../architecture/text-tables.ts'
 import { createAccount, logIn } from '../../support/clients/account.ts'
@@ -150,6 +149,7 @@ test.each(languages)('in %s, every page is whole, small enough, and left in no o
   const known = new Set(
     texts.flatMap((text) => latinWords(text.replaceAll(/<\/?\w+>|\{\w+\}/g, ' '))).map((word) => word.toLowerCase()),
   )
+  const { body: stylesheet } = await request(`${pds.url}/assets/style.css`)
   const faults = pages.flatMap(({ path, text }) => {
     const words = wordsOf(text)
     return [
