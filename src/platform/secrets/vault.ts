@@ -66,13 +66,13 @@ export function keyFileBeside(dataDir: string): Uint8Array {
 }
 
 /** What a process that was killed while it wrote the file has left beside it: the whole key, or a part. */
-const leftForm = new RegExp(`^${KEY_FILE.replace('.', '\\.')}\\..+\\.(new|part)$`)
+const isLeft = (name: string): boolean => name.startsWith(`${KEY_FILE}.`) && /\.(new|part)$/.test(name)
 
 /** Write the key file, whole or not at all, and delete what killed processes have left of it. */
 export function writeKeyFile(path: string, key: Uint8Array | string): void {
   const folder = dirname(path)
   if (existsSync(folder))
-    for (const name of readdirSync(folder)) if (leftForm.test(name)) rmSync(join(folder, name), { force: true })
+    for (const name of readdirSync(folder)) if (isLeft(name)) rmSync(join(folder, name), { force: true })
   writePrivately(path, key, { replace: true })
 }
 
