@@ -13,10 +13,13 @@ export interface Session {
 
 /** Timeout of a request. The upload of a repository takes longest. */
 const REQUEST_MILLIS = 600_000
+/** Timeout of the request that ends the session: a server that does not answer must not keep the command. */
+const LOG_OUT_MILLIS = 10_000
 
 interface Sent {
   type?: string
   body?: string | Blob
+  timeoutMillis?: number
 }
 
 export class HolderServer {
@@ -66,7 +69,8 @@ export class HolderServer {
     const { refreshJwt } = this.#session
     this.#session = null
     try {
-      await this.#resultOf(await this.#send('POST', '/xrpc/com.atproto.server.deleteSession', refreshJwt))
+      const sent = { timeoutMillis: LOG_OUT_MILLIS }
+      await this.#resultOf(await this.#send('POST', '/xrpc/com.atproto.server.deleteSession', refreshJwt, sent))
     } catch (error) {
       // The session may have ended with what the command did.
       if (error instanceof ServerRefusal && (error.status === 400 || error.status === 401)) return
@@ -83,7 +87,12 @@ export class HolderServer {
     return this.#resultOf(await this.#send(method, path, this.#session.accessJwt, sent))
   }
 
-  async #send(method: string, path: string, token: string | undefined, { type, body }: Sent = {}): Promise<JsonAnswer> {
+  async #send(
+    method: string,
+    path: string,
+    token: string | undefined,
+    { type, body, timeoutMillis = REQUEST_MILLIS }: Sent = {},
+  ): Promise<JsonAnswer> {
     const [{ fetchJson }, { userAgentHeader }] = await Promise.all([
       import('../base/server-request.ts'),
       import('../base/user-agent-header.ts'),
@@ -93,7 +102,7 @@ export class HolderServer {
       ...(type !== undefined && { 'content-type': type }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
     }
-    return fetchJson(`${this.url}${path}`, { method, headers, body }, REQUEST_MILLIS)
+    return fetchJson(`${this.url}${path}`, { method, headers, body }, timeoutMillis)
   }
 
   async #resultOf<T>(answer: JsonAnswer): Promise<T> {
