@@ -16,7 +16,7 @@ const KEPT_MILLIS = 1000
  */
 export function keepFreedMemory(words: readonly string[], onRefusal: (error: unknown) => void): void {
   if (process.platform !== 'linux' || process.env[OPTION] !== undefined) return
-  const [program = process.execPath, ...args] = selfCommand(...words)
+  const [program, ...args] = selfCommand(...words)
   try {
     // Not /proc/self/exe: the system takes the name of the process from this path.
     process.execve?.(program, [program, ...process.execArgv, ...args], {

@@ -4,6 +4,6 @@
 export const isCompiled = import.meta.path.startsWith('/$bunfs/') || import.meta.path.includes('~BUN')
 
 /** Returns the command line of `holdfast <words>`. */
-export function selfCommand(...words: string[]): string[] {
+export function selfCommand(...words: string[]): [string, ...string[]] {
   return isCompiled ? [process.execPath, ...words] : [process.execPath, Bun.main, ...words]
 }

@@ -82,14 +82,20 @@ test('another key than the one the secrets are under refuses to start, and says 
   expect(await isSigning()).toBe(true)
 })
 
-test('a change that was killed before it removed the file of the former key ends with the next run', async () => {
-  await using other = await startPdsOnFile({})
-  await other.stop()
-  const file = join(other.dataDir, 'master.key')
+/** Stops a server and changes its key, as far as a change comes that is killed before it removes the former key. */
+async function rewrappedButForTheFile(server: Awaited<ReturnType<typeof startPdsOnFile>>) {
+  await server.stop()
+  const file = join(server.dataDir, 'master.key')
   const former = readFileSync(file)
-  const env = { SERVICE_DATA_DIR: other.dataDir, SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) }
+  const env = { SERVICE_DATA_DIR: server.dataDir, SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) }
   expect(await rewrap(env)).toMatchObject({ code: 0 })
   writeFileSync(file, former)
+  return { file, former, env }
+}
+
+test('a change that was killed before it removed the file of the former key ends with the next run', async () => {
+  await using other = await startPdsOnFile({})
+  const { file, env } = await rewrappedButForTheFile(other)
   expect(await rewrap(env)).toMatchObject({ code: 1, text: expect.stringContaining('completed the change') })
   expect(existsSync(file)).toBe(false)
   expect(await rewrap(env)).toMatchObject({ code: 1, text: expect.stringContaining('it completed the change') })
@@ -98,12 +104,7 @@ test('a change that was killed before it removed the file of the former key ends
 test('the file of the former key stays while a secret needs it', async () => {
   await using other = await startPdsOnFile({})
   await createAccount(other, 'bob')
-  await other.stop()
-  const file = join(other.dataDir, 'master.key')
-  const former = readFileSync(file)
-  const env = { SERVICE_DATA_DIR: other.dataDir, SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) }
-  expect(await rewrap(env)).toMatchObject({ code: 0 })
-  writeFileSync(file, former)
+  const { file, former, env } = await rewrappedButForTheFile(other)
   const strange = new Vault(Buffer.from(former.toString().trim(), 'hex')).wrap(randomBytes(32))
   using database = new Database(join(other.dataDir, 'holdfast.db'))
   database.run('UPDATE account SET signing_key_wrapped = ?', [strange])
