@@ -336,6 +336,12 @@ describe('a request that is running when the session ends', () => {
     /** An object is sent as JSON. */
     body(holder: TestAccount): object | Promise<object>
     error?: string
+    /** Ends the session; the operator revokes all credentials if omitted. */
+    end?: keyof typeof endings
+  }
+  const withAppPassword = async (holder: TestAccount) => {
+    await holder.call('com.atproto.server.createAppPassword', { json: { name: 'phone' } })
+    return { name: 'phone' }
   }
   const sent: Record<string, Sent> = {
     'a write': {
@@ -362,6 +368,17 @@ describe('a request that is running when the session ends', () => {
       body: () => ({ preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }] }),
     },
     'an app password': { path: '/xrpc/com.atproto.server.createAppPassword', body: () => ({ name: 'mine' }) },
+    'the end of an app password': {
+      path: '/xrpc/com.atproto.server.revokeAppPassword',
+      body: withAppPassword,
+      end: 'its refresh token',
+    },
+    'the end of an app password, by its owner': {
+      path: '/v1/app-passwords/revoke',
+      body: withAppPassword,
+      error: 'TOKEN_EXPIRED',
+      end: 'its refresh token',
+    },
     'an email address': {
       path: '/xrpc/com.atproto.server.updateEmail',
       body: () => ({ email: 'mallory@example.com' }),
@@ -391,7 +408,7 @@ describe('a request that is running when the session ends', () => {
   })
   test.each(Object.entries(sent))(
     '%s has no effect',
-    async (_, { path, method = 'POST', type = 'application/json', body: given, error }) => {
+    async (_, { path, method = 'POST', type = 'application/json', body: given, error, end }) => {
       const account = await newcomer()
       const content = await given(account)
       const before = await stateOf(account)
@@ -400,7 +417,7 @@ describe('a request that is running when the session ends', () => {
       )
       const answer = at(account, path, { method, body, headers: { 'content-type': type } })
       await passGuards(account)
-      await endings['credentials that the operator revokes']!(account)
+      await endings[end ?? 'credentials that the operator revokes']!(account)
       send()
       const answered = await answer
       expect(answered.body.error?.code ?? answered.body.error).toBe(error ?? 'ExpiredToken')

@@ -98,9 +98,12 @@ export async function createAppPassword(
 
 /** Delete an app password and the sessions that it opened. Returns whether there was one with that name. */
 export const revokeAppPassword = (exchange: Exchange, did: Did, name: string): Promise<boolean> =>
-  exchange.ctx.db.transaction((tx) => endAppPassword(exchange, tx, did, name))
+  exchange.ctx.db.transaction(async (tx) => {
+    await exchange.revalidate(tx)
+    return endAppPassword(exchange, tx, did, name)
+  })
 
-/** Like `revokeAppPassword`, in a transaction of the caller. */
+/** Like `revokeAppPassword`, in a transaction of the caller, who revalidates. */
 export async function endAppPassword(exchange: Exchange, tx: Tx, did: Did, name: string): Promise<boolean> {
   await deleteSessionsOfAppPassword(tx, did, name)
   if ((await deleteAppPassword(tx, did, name)) === 0) return false
