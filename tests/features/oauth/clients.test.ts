@@ -1,4 +1,5 @@
 /** Clients that publish who they are: their documents, their keys, their assertions, and what goes wrong with them. */
+import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { keyOfClient } from '../../../src/features/access/oauth/client-keys.ts'
 import type { ClientMetadata } from '../../../src/protocol/client-metadata.ts'
@@ -369,6 +370,8 @@ describe('an assertion', () => {
     ['about another client', { sub: 'https://other.example/client.json' }],
     ['for another server', { aud: 'https://other.example' }],
     ['for nobody', { aud: undefined }],
+    ['for a number', { aud: [7] }],
+    ['for an object', { aud: { toString: 7 } }],
     ['without its time', { iat: undefined }],
     ['of more than a minute ago', { iat: Math.floor(Date.now() / 1000) - 100_000_000 }],
     ['of the future', { iat: Math.floor(Date.now() / 1000) + 100_000_000 }],
@@ -401,6 +404,16 @@ describe('an assertion', () => {
     await app.push()
     expect(await app.push({ client_assertion })).toMatchObject({ status: 201 })
     expect(await app.push({ client_assertion })).toMatchObject(refusal('invalid_client'))
+  })
+
+  test('may have a long jti, which is used once as well', async () => {
+    const app = client()
+    await app.push()
+    const client_assertion = app.clientAssertion({ jti: randomBytes(6000).toString('base64url') })
+    expect(await app.push({ client_assertion })).toMatchObject({ status: 201 })
+    expect(await app.push({ client_assertion })).toMatchObject(refusal('invalid_client'))
+    const rows = await pds.rows('oauth_replay', { kind: 'assertion' })
+    expect(Math.max(...rows.map(({ value }) => String(value).length))).toBeLessThan(100)
   })
 
   test('may tell its times in parts of a second', async () => {

@@ -4,7 +4,7 @@
  *
  * Source: RFC 7523, sections 2.2 and 3.
  */
-import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
+import { createHash, createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import { isOwnOrigin } from '../../../platform/configuration/service-names.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -81,11 +81,11 @@ async function verifyAssertion(
   if (jwk === null || jkt === null) throw invalidClient('the client publishes no key with this kid')
   const { iat, exp, jti, aud, iss, sub } = await verifiedClaims(ctx, text, jwk, alg)
   const nowSecs = ctx.clock.now() / 1000
-  const audiences = [aud ?? []].flat()
+  const isForUs = (audience: unknown) =>
+    typeof audience === 'string' && isOwnOrigin(ctx.config, audience.replace(/\/oauth\/token$/, ''))
   if (iss !== client.clientId || sub !== client.clientId)
     throw invalidClient('iss and sub of the assertion must be the client id')
-  if (!audiences.some((audience) => isOwnOrigin(ctx.config, audience.replace(/\/oauth\/token$/, ''))))
-    throw invalidClient('aud of the assertion must be this issuer')
+  if (![aud].flat().some(isForUs)) throw invalidClient('aud of the assertion must be this issuer')
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
     throw invalidClient(
       `iat of the assertion must be within the last minute; the time of this server is ${Math.floor(nowSecs)}`,
@@ -93,7 +93,9 @@ async function verifyAssertion(
   if (typeof jti !== 'string' || jti === '') throw invalidClient('the assertion must have a jti')
   // The assertion is refused after this time even if its `exp` is later.
   const expiresAt = Math.ceil(Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000)
-  return { client, key: { kid, alg, jkt }, assertion: { id: `${client.clientId} ${jti}`, expiresAt } }
+  // A digest, because a `jti` may have any length.
+  const id = createHash('sha256').update(`${client.clientId} ${jti}`).digest('base64url')
+  return { client, key: { kid, alg, jkt }, assertion: { id, expiresAt } }
 }
 
 async function verifiedClaims(
