@@ -516,6 +516,25 @@ test('codes that come with a passkey are shown once', async () => {
   expect((await bob.browser.open(bob.path)).body).toContain('You have 10 recovery codes left')
 })
 
+test('nobody makes recovery codes in advance: an account without a factor has none', async () => {
+  const bob = await newHolder()
+  const thief = new CookieBrowser(pds)
+  await bob.signIn('', thief)
+  const { status, body } = await bob.change('new-codes', thief)
+  expect([status, codesOn(String(body))]).toEqual([400, []])
+  await bob.addPasskey()
+  expect(bob.recoveryCodes).toHaveLength(10)
+})
+
+test('codes that were made in advance, as an earlier version let people do, end with the first passkey', async () => {
+  const [bob, planted] = [await newHolder(), alice.recoveryCodes]
+  await pds.damage('factor_recovery_code', { did: alice.account.did }, { did: bob.account.did })
+  await bob.addPasskey()
+  expect(bob.recoveryCodes).toHaveLength(10)
+  expect(bob.recoveryCodes).not.toContain(planted[0]!)
+  expect(await pds.count('factor_recovery_code', { did: bob.account.did })).toBe(10)
+})
+
 test('a database that fails when passkeys are used for the first time keeps none from being used later', async () => {
   await using fresh = await startPds({ rateLimit: { enabled: false } })
   const bob = new FactorHolder(fresh, await createAccount(fresh, 'bob'))

@@ -167,6 +167,18 @@ test('the key is shown once, and an app that was never confirmed asks for nothin
   expect((await alice.browser.open(alice.path)).body).not.toContain(codesOn(made.body)[0]!)
 })
 
+test('a set-up that was left open ends after an hour: its key confirms no app for a stolen session', async () => {
+  await alice.changeWith('remove-app', alice.nextCode())
+  const { body } = await alice.change('add-app')
+  alice.app = appOn(body)
+  pds.clock.advance({ secs: 60 * 60 })
+  const sent = await alice.browser.send(alice.path, { ...hiddenFields(body), code: alice.code() })
+  expect(sent.body).toContain('This code is wrong')
+  expect(await login()).toMatchObject({ status: 200 })
+  await alice.addApp()
+  expect(await login()).toMatchObject({ body: { error: 'AuthFactorTokenRequired' } })
+})
+
 test('a stolen session guesses neither the code of an app that is being set up, nor closes the factor', async () => {
   const { body } = await alice.browser.open(alice.path)
   const { form_token = '' } = hiddenFields(body)

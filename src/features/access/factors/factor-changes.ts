@@ -14,7 +14,7 @@ import { attemptCode, attemptRefused } from './factor-attempts.ts'
 import { forgetFactorFailures } from './factor-failure-store.ts'
 import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
-import { makeFactorRecoveryCodes } from './factor-recovery-codes.ts'
+import { makeFactorRecoveryCodes, recoveryCodesBeside } from './factor-recovery-codes.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
 import { hasPasskeyOrigin } from './passkey-ceremonies.ts'
 import {
@@ -25,8 +25,8 @@ import {
   type RevalidateIn,
 } from './passkeys.ts'
 import { deleteTrustedBrowsersOf, trustedBrowsersOf, type TrustedBrowser } from './trusted-browser-store.ts'
-import { confirmStoredTotp, deleteTotp, findTotp } from './totp-store.ts'
-import { setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
+import { confirmStoredTotp, deleteTotp, findTotp, type StoredTotp } from './totp-store.ts'
+import { isBeingSetUp, setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
 
 /** The factors of an account, as its holder sees them. */
 export interface ListedFactors {
@@ -81,20 +81,22 @@ async function refuseSecondApp(reader: Reader, did: Did): Promise<void> {
  */
 export async function confirmTotp(exchange: Exchange, did: Did, code: string): Promise<string[] | null> {
   const { ctx } = exchange
-  const check = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt === null)
+  const now = ctx.clock.now()
+  const isSettingUp = (stored: StoredTotp) => isBeingSetUp(stored, now)
+  const check = await totpCheck(ctx, isSettingUp)
   const outcome = await ctx.db.transactionOn(accountLock(did), async (tx) => {
     await exchange.revalidate(tx)
     // Count wrong codes only while an app is being set up: otherwise, a stolen session could use up the attempts of the
     // sign-in.
-    const isSettingUp = (await findTotp(tx, did))?.confirmedAt === null
-    if (!isSettingUp) return 'wrong'
+    const stored = await findTotp(tx, did)
+    if (stored === null || !isSettingUp(stored)) return 'wrong'
     const fault = await attemptCode(exchange, tx, did, () => check.spend(tx, did, code.replace(/\s/g, '')))
     if (fault) return fault
-    await confirmStoredTotp(tx, did, ctx.clock.now())
+    const before = await summaryOf(tx, did)
+    await confirmStoredTotp(tx, did, now)
     await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'totpAdded', did)
-    const { passkeys, recoveryCodes } = await summaryOf(tx, did)
-    return passkeys > 0 && recoveryCodes > 0 ? null : makeFactorRecoveryCodes(tx, did)
+    return recoveryCodesBeside(tx, did, before)
   })
   if (typeof outcome === 'string') throw attemptRefused(exchange, outcome)
   return outcome
@@ -110,10 +112,16 @@ export const removeTotp = (exchange: Exchange, did: Did, revalidate: RevalidateI
     await announceIn(tx, exchange, 'totpRemoved', did)
   })
 
-/** Replace the recovery codes, which the holder may have lost or used up. Returns the new ones. */
+/**
+ * Replace the recovery codes, which the holder may have lost or used up. Returns the new ones. Throws `InvalidRequest`
+ * if there is no factor that they could replace: otherwise, someone who knows the password could make codes in advance,
+ * for the day on which the account gets a factor.
+ */
 export const renewRecoveryCodes = (exchange: Exchange, did: Did, revalidate: RevalidateIn): Promise<string[]> =>
   exchange.ctx.db.transactionOn(accountLock(did), async (tx) => {
     await revalidate(tx)
+    if (!hasHeldFactor(await summaryOf(tx, did)))
+      throw invalidRequest('Recovery codes require an authenticator app or a passkey')
     await announceIn(tx, exchange, 'recoveryCodesMade', did)
     return makeFactorRecoveryCodes(tx, did)
   })

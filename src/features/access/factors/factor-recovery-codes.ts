@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Tx } from '../../../platform/database/database.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
+import { hasHeldFactor, type FactorSummary } from './factor-summary-store.ts'
 import { replaceFactorRecoveryCodes, takeFactorRecoveryCode } from './factor-recovery-code-store.ts'
 
 const CODES = 10
@@ -19,6 +20,13 @@ export async function makeFactorRecoveryCodes(tx: Tx, did: Did): Promise<string[
   )
   return codes
 }
+
+/**
+ * Make the codes of an account that has just got a factor. Returns null, and keeps the codes, if it had both a factor
+ * and codes `before`.
+ */
+export const recoveryCodesBeside = async (tx: Tx, did: Did, before: FactorSummary): Promise<string[] | null> =>
+  hasHeldFactor(before) && before.recoveryCodes > 0 ? null : makeFactorRecoveryCodes(tx, did)
 
 /** Spend a code. Returns false if the account has no such code. */
 export async function spendFactorRecoveryCode(tx: Tx, did: Did, typed: string): Promise<boolean> {

@@ -14,7 +14,7 @@ import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
 import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { deleteFactorRecoveryCodes } from './factor-recovery-code-store.ts'
-import { makeFactorRecoveryCodes } from './factor-recovery-codes.ts'
+import { recoveryCodesBeside } from './factor-recovery-codes.ts'
 import {
   checkCreation,
   checkSignature,
@@ -120,12 +120,13 @@ export async function addPasskey(
     await exchange.revalidate(tx)
     if (!(await spendChallenge(tx, challenge, expiresAt, now))) throw refusals.refused()
     const known = await passkeysWithPlace(tx, did)
+    const before = await summaryOf(tx, did)
     const shownName = plainName(name, MAX_PASSKEY_NAME_CHARS) || `Passkey ${known.length + 1}`
     if ((await insertPasskey(tx, { ...passkey, did, name: shownName, createdAt: now })) === 0)
       throw invalidRequest('The passkey is already in use')
     await deleteTrustedBrowsersOf(tx, did)
     await announceIn(tx, exchange, 'passkeyAdded', did)
-    return (await summaryOf(tx, did)).recoveryCodes > 0 ? null : makeFactorRecoveryCodes(tx, did)
+    return recoveryCodesBeside(tx, did, before)
   })
 }
 

@@ -5,6 +5,7 @@
  * Source: RFC 6238, with what all apps understand: SHA-1, six digits, steps of 30 seconds.
  */
 import { randomBytes } from 'node:crypto'
+import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -16,6 +17,8 @@ const SECRET_BYTES = 20
 const STEP_SECS = 30
 const MAX_DRIFT_STEPS = 1
 const DIGITS = 6
+/** How long an app may take to be set up. The secret of a set-up that was left open must not confirm an app later. */
+const SETUP_MILLIS = HOUR_MILLIS
 
 type Library = typeof import('otpauth/dist/otpauth.node.mjs')
 
@@ -49,6 +52,9 @@ export async function setUpTotp(
     secret: secret.base32.replace(/(.{4})(?=.)/g, '$1 '),
   }
 }
+
+export const isBeingSetUp = ({ confirmedAt, createdAt }: StoredTotp, now: Millis): boolean =>
+  confirmedAt === null && createdAt > now - SETUP_MILLIS
 
 /** Whether a text has the form of a code. */
 export const isTotpCode = (text: string): boolean => /^\d{6}$/.test(text)
