@@ -15,6 +15,7 @@ import { allNumbered } from '../../support/clients/events.ts'
 import { brokenByPost, type Fate } from '../../support/faults/faulty-line.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds } from '../../support/servers/pds.ts'
+import { keeper, moveIn } from '../../support/clients/stranger.ts'
 import { Subscriber } from '../../support/clients/subscriber.ts'
 import { askSession, deviceKey, sessionRequest, walletSession } from '../../support/clients/wallet.ts'
 import { eventsOf } from '../../support/agent-rows.ts'
@@ -458,7 +459,7 @@ describe('making a child is refused', () => {
           parent_did: line[i - 1]!.did,
           registration_id: `reg_${i}`,
           genesis: '{}',
-          created_at: 0,
+          created_at: (await limited.rows('account', { did: child.did }))[0]!.created_at,
         })
     const attempt = ({ accessJwt }: TestAccount) =>
       request(`${limited.url}/agent/child`, { json: { handle: 'a.test', plcOp: {} }, headers: bearer(accessJwt) })
@@ -859,6 +860,54 @@ describe('deleting a parent', () => {
       body: { did: child.did, status: 'deletion_scheduled' },
     })
     expect(await make(child.name, child.plcOp)).toMatchObject(failed(409, 'DID_ALREADY_EXISTS'))
+  })
+})
+
+describe('an account that comes back by itself after it was deleted', () => {
+  /** Moves in, signed by the device that holds the identity, which names another server until then. */
+  async function comesBack({ did, device }: Pick<Made, 'did' | 'device'>): Promise<TestAccount> {
+    const mover = keeper(pds, did as Did, device.key)
+    await mover.publish({ verificationMethods: { atproto: device.did } })
+    return moveIn(pds, mover, newName())
+  }
+
+  async function isDeleted(did: string): Promise<void> {
+    pds.clock.advance({ secs: GRACE_SECS + 1 })
+    await pds.runSweep('account-reaper')
+    expect((await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${did}`)).status).toBe(400)
+  }
+
+  test('is no longer a child: the account that once made it can neither delete it nor take it along', async () => {
+    const bob = await createAccount(pds, newName())
+    const child = await made(newName(), bob.accessJwt)
+    const first = await remove(child.did, bob.accessJwt)
+    await isDeleted(child.did)
+    await comesBack(child)
+    const parent = await logIn(pds, bob, bob.password)
+    expect(await remove(child.did, parent.accessJwt)).toMatchObject({ status: 200, body: first.body })
+    expect(await statusOf(child.did)).toMatchObject({ active: true })
+    const lookUp = async (account: string) =>
+      (await request(`${pds.url}/v1/admin/accounts/lookup`, { json: { account }, headers: bearer(ADMIN_TOKEN) })).body
+    expect(await lookUp(bob.did)).toMatchObject({ children: [] })
+    expect(await lookUp(child.did)).toMatchObject({ madeBy: null })
+    await deleteAccount({ ctx: pds.ctx }, bob.did as Did)
+    expect(await statusOf(child.did)).toMatchObject({ active: true })
+    wallet = await walletSession(pds, alice.did)
+  })
+
+  test('cannot become a child of its own child: the next request of the family would look for its first parent forever', async () => {
+    const brought = await bringAlone(newName())
+    const did = genesisDid(brought.plcOp)
+    await pds.ctx.plc.submit(did, brought.plcOp)
+    const parent = await comesBack({ did, device: brought.device })
+    const child = await made(newName(), parent.accessJwt)
+    await deleteAccount({ ctx: pds.ctx }, did)
+    const { body } = await askSession(pds, sessionRequest(pds, child))
+    const own = bearer(body.accessJwt)
+    expect((await xrpc(pds, 'com.atproto.server.activateAccount', { method: 'POST', headers: own })).status).toBe(200)
+    const name = brought.plcOp.alsoKnownAs[0]!.slice('at://'.length, -'.test'.length)
+    expect(await make(name, brought.plcOp, body.accessJwt)).toMatchObject(failed(409, 'DID_ALREADY_EXISTS'))
+    expect((await made(newName(), body.accessJwt)).did).toStartWith('did:plc:')
   })
 })
 

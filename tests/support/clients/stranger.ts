@@ -20,7 +20,7 @@ export interface Stranger {
 }
 
 /** Has an identity in the directory of that server. */
-export async function stranger({ ctx }: Pick<TestPds, 'ctx'>, curve: Curve): Promise<Stranger> {
+export async function stranger(pds: Pick<TestPds, 'ctx'>, curve: Curve): Promise<Stranger> {
   const key = openSigningKey(curve, newSigningSecret(curve))
   const didKey = formatDidKey(key.publicKey)
   const genesis = signOperation(
@@ -33,11 +33,16 @@ export async function stranger({ ctx }: Pick<TestPds, 'ctx'>, curve: Curve): Pro
     key,
   )
   const did = genesisDid(genesis)
-  await ctx.plc.submit(did, genesis)
+  await pds.ctx.plc.submit(did, genesis)
+  return keeper(pds, did, key)
+}
+
+/** Holds a rotation key of an identity, which signs the tokens too once the identity names it for that. */
+export function keeper({ ctx }: Pick<TestPds, 'ctx'>, did: Did, key: SigningKey): Stranger {
   return {
     did,
     key,
-    didKey,
+    didKey: formatDidKey(key.publicKey),
     token(claims = {}) {
       const nowSecs = Math.floor(ctx.clock.now() / 1000)
       return formatServiceToken(key, {

@@ -18,7 +18,7 @@ import { accountOf, type Account } from '../../identity/accounts/accounts.ts'
 import { announceSignIn } from '../../identity/account-events/account-events.ts'
 import { noteFailedSignIn } from '../../identity/passwords/passwords.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
-import { findChild } from '../../agents/children/children.ts'
+import { parentOf } from '../../agents/children/children.ts'
 import {
   checkProof,
   proofMembers,
@@ -37,7 +37,7 @@ const proofRefused = () =>
 async function maySignIn(reader: Reader, account: Account): Promise<boolean> {
   const status = statusOf(account)
   if (status !== 'deactivated' || account.deleteAfter === null) return status === 'active'
-  return (await findChild(reader, account.did)) !== null
+  return (await parentOf(reader, account.did)) !== null
 }
 
 type Outcome =

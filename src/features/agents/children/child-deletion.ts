@@ -11,12 +11,13 @@ import { findChild, livingChildrenOf, setChildDeletion } from './child-store.ts'
 
 /**
  * End the agent of a child, and deactivate its account until it is deleted. Returns the time of the deletion, even if
- * the account has been deleted already; null if there is no such child.
+ * the account has been deleted already, and leaves an account alone that has come back since; null if there is no such
+ * child.
  */
 export async function scheduleChildDeletion(ctx: Context, tx: Tx, did: Did): Promise<Millis | null> {
   const child = await findChild(tx, did)
   const account = await accountOf(tx, did)
-  if (child === null || account === null) return child?.deleteAfter ?? null
+  if (child === null || account?.createdAt !== child.createdAt) return child?.deleteAfter ?? null
   const now = ctx.clock.now()
   const deleteAfter = now + ctx.config.accounts.childDeletionGraceSecs * 1000
   const registration = await findRegistration(tx, child.registrationId)

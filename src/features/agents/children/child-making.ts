@@ -37,6 +37,7 @@ import {
   deleteChild,
   findChild,
   insertChild,
+  lineOf,
   setChildFinished,
   setChildPublished,
   type Child,
@@ -115,6 +116,7 @@ function begin({ ctx, revalidate }: Exchange, parent: Did, handle: Handle, ident
     const known = await findChild(tx, did)
     if (known) return { child: await requireResumable(tx, known, parent), isFirst: false }
     if (await accountOf(tx, did)) throw didAlreadyExists()
+    if ((await lineOf(tx, parent)).includes(did)) throw didAlreadyExists()
     if ((await countLivingChildren(tx, parent)) >= MAX_CHILDREN) throw tooManyChildren()
     // Check the key first, so that a caller without one of our keys cannot probe handles.
     if ((await reservedKeyNamed(tx, signingKey, did)) === null) throw notReserved()
@@ -138,11 +140,12 @@ function begin({ ctx, revalidate }: Exchange, parent: Did, handle: Handle, ident
       parentDid: parent,
       registrationId,
       genesis,
+      createdAt: now,
       publishedAt: null,
       finishedAt: null,
       deleteAfter: null,
     }
-    await insertChild(tx, child, now)
+    await insertChild(tx, child)
     await createRepo(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
     return { child, isFirst: true }
   })

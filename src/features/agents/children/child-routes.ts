@@ -10,7 +10,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { scheduleChildDeletion } from './child-deletion.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
-import { childrenOf, findChild, firstParentOf, type Child } from './child-store.ts'
+import { childrenOf, findChild, lineOf, type Child } from './child-store.ts'
 import { endRegistration, findRegistration } from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
 import { admitServedHandle } from '../../identity/handles/handles.ts'
@@ -26,7 +26,7 @@ const didRequest = Type.Object({ did: Type.String() })
  * Children count toward the limit of their parent; otherwise, one account could create any number without an invite.
  */
 async function chargeFamily(call: RouteCall<OwnerCaller>): Promise<void> {
-  const first = await firstParentOf(call.ctx.db, call.caller.did)
+  const first = (await lineOf(call.ctx.db, call.caller.did)).at(-1)!
   if (first !== call.caller.did) await charge(call, { name: 'makeChild', key: first })
 }
 

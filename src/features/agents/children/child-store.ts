@@ -5,12 +5,17 @@ import { parseOperation, type LogOperation } from '../../../protocol/plc.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import type { RegistrationStatus } from '../agents/agents.ts'
 
-/** An account that another account made for an agent. The account itself may be gone. */
+/**
+ * An account that another account made for an agent. The account itself may be gone, or its holder may have brought it
+ * back since: then it is no longer a child.
+ */
 export interface Child {
   did: Did
   parentDid: Did
   registrationId: string
   genesis: LogOperation
+  /** When the account was made. An account that came back was made at another time. */
+  createdAt: Millis
   /** When this server learnt that the directory has the identity; null if that is not known. */
   publishedAt: Millis | null
   /** When the making of the account was finished. */
@@ -21,17 +26,17 @@ export interface Child {
 
 export async function findChild(reader: Reader, did: Did): Promise<Child | null> {
   const row = await reader.get<Omit<Child, 'genesis'> & { genesis: string }>(sql`
-    SELECT did, parent_did AS "parentDid", registration_id AS "registrationId", genesis, published_at AS "publishedAt",
-      finished_at AS "finishedAt", delete_after AS "deleteAfter"
+    SELECT did, parent_did AS "parentDid", registration_id AS "registrationId", genesis, created_at AS "createdAt",
+      published_at AS "publishedAt", finished_at AS "finishedAt", delete_after AS "deleteAfter"
     FROM child_account WHERE did = ${did}`)
   return row && { ...row, genesis: parseOperation(JSON.parse(row.genesis))! }
 }
 
 /** Throws a unique violation if the DID is known. */
-export const insertChild = (tx: Tx, { did, parentDid, registrationId, genesis }: Child, now: Millis): Promise<number> =>
+export const insertChild = (tx: Tx, { did, parentDid, registrationId, genesis, createdAt }: Child): Promise<number> =>
   tx.run(sql`
     INSERT INTO child_account (did, parent_did, registration_id, genesis, created_at)
-    VALUES (${did}, ${parentDid}, ${registrationId}, ${JSON.stringify(genesis)}, ${now})`)
+    VALUES (${did}, ${parentDid}, ${registrationId}, ${JSON.stringify(genesis)}, ${createdAt})`)
 
 export const setChildPublished = (writer: Writer, did: Did, now: Millis): Promise<number> =>
   writer.run(sql`UPDATE child_account SET published_at = ${now} WHERE did = ${did} AND published_at IS NULL`)
@@ -46,15 +51,6 @@ export const setChildDeletion = (tx: Tx, did: Did, deleteAfter: Millis): Promise
 /** Delete a child. Returns 0 if the directory has its identity. */
 export const deleteChild = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM child_account WHERE did = ${did} AND published_at IS NULL`)
-
-/** Returns the account at the start of an account's line of parents: the account itself, unless it is a child. */
-export async function firstParentOf(reader: Reader, did: Did): Promise<Did> {
-  for (let first = did; ;) {
-    const parent = await parentOf(reader, first)
-    if (parent === null) return first
-    first = parent
-  }
-}
 
 /** A child as its parent sees it. */
 export interface ListedChild {
@@ -72,17 +68,28 @@ export const childrenOf = (reader: Reader, parentDid: Did): Promise<ListedChild[
     FROM agent_registration r JOIN account a ON a.did = r.did
     WHERE r.parent_did = ${parentDid} ORDER BY r.created_at DESC, r.id DESC`)
 
-/** Children of an account whose accounts exist, finished or not. */
-const living = (parentDid: Did) =>
-  sql`child_account c WHERE parent_did = ${parentDid} AND EXISTS (SELECT 1 FROM account a WHERE a.did = c.did)`
+/** Children whose accounts exist, finished or not. An account that came back by itself is another account. */
+const living = sql`child_account c JOIN account a ON a.did = c.did AND a.created_at = c.created_at`
 
 export const livingChildrenOf = async (reader: Reader, parentDid: Did): Promise<Did[]> =>
-  (await reader.all<{ did: Did }>(sql`SELECT did FROM ${living(parentDid)} ORDER BY did`)).map(({ did }) => did)
+  (
+    await reader.all<{ did: Did }>(sql`SELECT c.did FROM ${living} WHERE c.parent_did = ${parentDid} ORDER BY c.did`)
+  ).map(({ did }) => did)
 
 /** Returns the account that made this one, even if that account no longer exists; null if none did. */
 export const parentOf = async (reader: Reader, did: Did): Promise<Did | null> =>
-  (await reader.get<{ parentDid: Did }>(sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${did}`))
+  (await reader.get<{ parentDid: Did }>(sql`SELECT c.parent_did AS "parentDid" FROM ${living} WHERE c.did = ${did}`))
     ?.parentDid ?? null
+
+/**
+ * Returns the line of parents of an account, beginning with the account itself. It never contains an account twice,
+ * although an account that came back may have been made by one of its own children.
+ */
+export async function lineOf(reader: Reader, did: Did): Promise<Did[]> {
+  const line = new Set<Did>()
+  for (let next: Did | null = did; next !== null && !line.has(next); next = await parentOf(reader, next)) line.add(next)
+  return [...line]
+}
 
 /** Like `livingChildrenOf`, with the present handle and status of each account, the oldest first. */
 export const accountsMadeBy = (
@@ -91,11 +98,12 @@ export const accountsMadeBy = (
 ): Promise<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>[]> =>
   reader.all(sql`
     SELECT a.did, a.handle, a.deactivated_at AS "deactivatedAt", a.takedown_ref AS "takedownRef"
-    FROM child_account c JOIN account a ON a.did = c.did
+    FROM ${living}
     WHERE c.parent_did = ${parentDid} ORDER BY c.created_at, c.did`)
 
 export const countLivingChildren = async (reader: Reader, parentDid: Did): Promise<number> =>
-  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM ${living(parentDid)}`))!.count
+  (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM ${living} WHERE c.parent_did = ${parentDid}`))!
+    .count
 
 /**
  * Keeps the row of a deleted child for later requests of its parent, unless the parent is deleted too. Deletes rows

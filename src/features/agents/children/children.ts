@@ -1,3 +1,3 @@
 /** The door of children: accounts that other accounts make for agents, and end. */
-export { findChild } from './child-store.ts'
+export { parentOf } from './child-store.ts'
 export { familyOf } from './child-family.ts'

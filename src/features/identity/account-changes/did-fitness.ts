@@ -7,7 +7,7 @@ import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey } from '../../../protocol/keys.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../../protocol/plc.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
-import { findChild } from '../../agents/children/children.ts'
+import { parentOf } from '../../agents/children/children.ts'
 import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { heldRotationKey } from '../identity/identity.ts'
 
@@ -30,7 +30,7 @@ export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   if (!claims) return 'Could not resolve DID'
   const key = await signingKeyOf(ctx, ctx.db, did)
   // The rotation keys of a child belong to the wallet of its parent, so this service needs none.
-  const isChild = (await findChild(ctx.db, did)) !== null
+  const isChild = (await parentOf(ctx.db, did)) !== null
   if (claims.rotationKeys && !isChild && !(await heldRotationKey(ctx, did, claims.rotationKeys)))
     return 'Server rotation key not included in PLC DID data'
   if (!claims.isHere) return 'DID document atproto_pds service endpoint does not match PDS public url'
