@@ -71,7 +71,7 @@ export interface Tables {
   challenge_record: { names: string }
   child_account: { did: string; parent_did: string; registration_id: string; genesis: string; created_at: number }
   clock_seen: { seen_at: number | null }
-  device: Record<never, never>
+  device: { owner: string; revoked_at: number | null }
   did_document: { did: string; document: string }
   delegation: {
     id: string
@@ -237,7 +237,7 @@ export interface Tables {
     taken_by: string | null
   }
   passkey: { did: string; credential_id: string; rp_id: string }
-  transfer: Record<never, never>
+  transfer: { did: string; status: string }
   trusted_browser: { did: string }
   waitlist_entry: { email: string; handle: string | null; created_at: number }
   wallet_consent: {

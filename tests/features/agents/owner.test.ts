@@ -4,6 +4,7 @@ import { thinEvents } from '../../../src/features/agents/agents/agent-event-swee
 import { insertAgentEvent } from '../../../src/features/agents/agents/agent-event-store.ts'
 import { insertClaim } from '../../../src/features/agents/agents/agent-claim-store.ts'
 import type { Did } from '../../../src/protocol/identifiers.ts'
+import { opaqueTokenHash } from '../../../src/protocol/opaque-token.ts'
 import { createAccount, logIn, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request, type Answer } from '../../support/clients/http.ts'
 import { noticesTo } from '../../support/servers/mail.ts'
@@ -18,6 +19,9 @@ import {
   withAgents,
   type RegisteredAgent,
 } from '../../support/clients/registered-agent.ts'
+import { walletSession } from '../../support/clients/wallet.ts'
+import { beforeTransaction } from '../../support/interruptions.ts'
+import { atOneNode } from '../../support/turns.ts'
 import { useWorld } from '../../support/world.ts'
 import { unaskedIssuer } from '../../support/servers/issuer.ts'
 
@@ -168,6 +172,16 @@ describe('ending an agent', () => {
     expect((await end(alice, agent.id)).status).toBe(200)
     const confirmed = await at('/agent/identity/claim/confirm', bearer(alice.accessJwt), { user_code: '424242' })
     expect({ status: confirmed.status, error: confirmed.body.error }).toEqual({ status: 400, error: 'claim_expired' })
+  })
+
+  test('by a session that ends meanwhile is refused, and ends nothing', async () => {
+    using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+    const alice = await newcomer()
+    const agent = await registerAgent(pds, alice)
+    const token = await walletSession(pds, alice.did)
+    using __ = beforeTransaction(pds, () => pds.lose('wallet_session', { token_hash: opaqueTokenHash(token)! }))
+    expect((await at(`/v1/agents/${agent.id}/revoke`, bearer(token), {})).status).toBe(401)
+    expect((await session(agent)).status).toBe(200)
   })
 
   test('of a child is for the child and its parent', async () => {

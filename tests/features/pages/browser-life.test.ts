@@ -4,10 +4,11 @@ import { createAccount, PASSWORD, type TestAccount } from '../../support/clients
 import { passkeyOptionsOn, FactorHolder } from '../../support/clients/factor-holder.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { hiddenFields, loopbackClientId, OAuthClient } from '../../support/clients/oauth-client.ts'
+import { registerAgent } from '../../support/clients/registered-agent.ts'
 import { newRecoveryCode, newShare, putShare, release, withMasterKey } from '../../support/clients/recovery.ts'
 import { decisionOf, sendDecision } from '../../support/clients/wallet-consent.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
-import { sovereignAccount } from '../../support/clients/wallet.ts'
+import { sovereignAccount, walletSession } from '../../support/clients/wallet.ts'
 import { ADMIN_TOKEN } from '../../support/servers/config.ts'
 import { beforeTransaction } from '../../support/interruptions.ts'
 import { setUp } from '../../support/set-up.ts'
@@ -461,7 +462,14 @@ describe('an hour after the sign-in', () => {
 
 describe('a form whose browser is signed out before it takes effect', () => {
   const mate = setUp(() => createAccount(pds, 'mate'))
-  const forms: Record<string, () => Record<string, string>> = {
+  /** Begins a transfer, which a device accepts. Returns the id of the device. */
+  async function transferred({ did }: TestAccount): Promise<string> {
+    const headers = bearer(await walletSession(pds, did))
+    const { body } = await request(`${pds.url}/v1/transfer/initiate`, { method: 'POST', headers })
+    const accept = { transferCode: body.transferCode, devicePublicKey: 'zPhone', platform: 'ios' }
+    return (await request(`${pds.url}/v1/transfer/accept`, { json: accept })).body.deviceId
+  }
+  const forms: Record<string, (account: TestAccount) => Record<string, string> | Promise<Record<string, string>>> = {
     'app-passwords': () => ({ name: 'mine' }),
     email: () => ({ current: PASSWORD, email: 'mallory@example.com' }),
     handle: () => ({ handle: 'mallory' }),
@@ -469,6 +477,9 @@ describe('a form whose browser is signed out before it takes effect', () => {
     'sharing/invite': () => ({ delegate: mate.handle }),
     deactivate: () => ({}),
     'identity/escrow/cancel': () => ({}),
+    agents: async (account) => ({ id: (await registerAgent(pds, account)).id }),
+    'wallet/transfer': async (account) => ({ device: await transferred(account) }),
+    'wallet/devices': async (account) => ({ id: await transferred(account) }),
   }
   const stateOf = async ({ did }: TestAccount) => ({
     account: await pds.rows('account', { did }, ['handle', 'email', 'deactivated_at']),
@@ -476,6 +487,9 @@ describe('a form whose browser is signed out before it takes effect', () => {
       (['app_password', 'further_handle', 'delegation'] as const).map((table) => pds.count(table, { did })),
     ),
     share: await shareOf(did),
+    agents: await pds.rows('agent_registration', { did }, ['status']),
+    transfers: await pds.rows('transfer', { did }, ['status']),
+    devices: await pds.rows('device', { owner: did }, ['revoked_at']),
   })
   let count = 0
 
@@ -484,8 +498,8 @@ describe('a form whose browser is signed out before it takes effect', () => {
     await deposit(account)
     await release(pds, account.did, await newRecoveryCode(pds, account))
     const [{ browser }, other] = [await enter(account), await enter(account)]
+    const form = { account: account.did, form_token: await formToken(browser), ...(await fields(account)) }
     const before = await stateOf(account)
-    const form = { account: account.did, form_token: await formToken(browser), ...fields() }
     const everyoneElse = { account: account.did, form_token: await formToken(other.browser) }
     using _ = atOneNode(pds, 'the transactions of one node are interrupted')
     using __ = beforeTransaction(pds, async () => {

@@ -26,6 +26,7 @@ export async function visibleAgent(reader: Reader, did: Did, id: string): Promis
 export async function endAgent(exchange: Exchange, did: Did, id: string): Promise<boolean> {
   const { db, clock } = exchange.ctx
   return db.transaction(async (tx) => {
+    await exchange.revalidate(tx)
     const registration = await visibleAgent(tx, did, id)
     if (registration === null) return false
     if ((await endRegistration(tx, registration, clock.now())) > 0)

@@ -10,7 +10,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { shortCode } from '../../../protocol/short-code.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { announceIn, type By } from '../account-events/account-events.ts'
+import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import type { TransferParty } from './transfer-party.ts'
 import { recordAudit } from '../../operations/operators/operators.ts'
 import { addDevice, revokeDevice, revokeDevices, type Device } from '../../access/wallet-devices/wallet-devices.ts'
@@ -178,6 +178,7 @@ export async function runningTransfer(
 export async function cancelTransfer(by: By, did: Did): Promise<boolean> {
   const { ctx } = by
   return ctx.db.transaction(async (tx) => {
+    await revalidate(by, tx)
     const isCancelled = await cancelRunningTransfer(tx, did, ctx.clock.now())
     if (isCancelled) await announceIn(tx, by, 'transferCancelled', did)
     return isCancelled
@@ -199,6 +200,7 @@ export async function cancelRunningTransfer(tx: Tx, did: Did, now: Millis): Prom
 export async function revokeTransferDevice(by: By, did: Did, deviceId: string): Promise<boolean> {
   const { ctx } = by
   return ctx.db.transaction(async (tx) => {
+    await revalidate(by, tx)
     const now = ctx.clock.now()
     if ((await revokeDevice(tx, did, deviceId, now)) === 0) return false
     if ((await findUnendedTransfer(tx, did))?.deviceId === deviceId) await cancelRunningTransfer(tx, did, now)
