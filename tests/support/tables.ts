@@ -13,6 +13,7 @@ export interface Tables {
     signing_key_wrapped: string
     created_at: number
     deactivated_at: number | null
+    delete_after: number | null
     takedown_ref: string | null
     signing_held_at: number | null
   }

@@ -289,3 +289,23 @@ test('the reaper deletes what was set to go, at its time, unless it came back', 
   for (const account of [stays, returns]) expect((await logIn(other, account, PASSWORD)).did).toBe(account.did)
   expect(await thrownBy(logIn(other, goes, PASSWORD))).toThrow('401')
 })
+
+test('one pass deletes all accounts whose deletion is due, however many there are', async () => {
+  await using other = await startPds({ rateLimit: { enabled: false } })
+  const { did } = await createAccount(other, 'template')
+  const [template] = await other.rows('account', { did })
+  const past = other.clock.now() - 1000
+  await other.plant(
+    'account',
+    Array.from({ length: 250 }, (_, i) => ({
+      ...template,
+      did: `did:plc:due${i}`,
+      handle: null,
+      email: `due${i}@example.com`,
+      deactivated_at: past,
+      delete_after: past,
+    })),
+  )
+  expect(await other.runSweep('account-reaper')).toEqual({ swept: 250, errors: 0 })
+  expect(await other.rows('account', {}, ['did'])).toEqual([{ did: did as Did }])
+})

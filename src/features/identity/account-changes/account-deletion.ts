@@ -11,7 +11,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { tidyUp } from '../../../platform/running/tidying.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountDeletionEnvelope } from '../../../protocol/signed-envelope.ts'
-import { accountOf, dueForDeletion } from '../accounts/accounts.ts'
+import { accountOf } from '../accounts/accounts.ts'
 import { announceIn, announce, type By, type Operated } from '../account-events/account-events.ts'
 import { loginWithPassword, MAX_TRIED_PASSWORD_CHARS, noteFailedSignIn, provePassword } from '../passwords/passwords.ts'
 import { askedBy, mailCode, redeemCode } from '../mails/mails.ts'
@@ -141,9 +141,11 @@ export async function deleteAccount(by: By, did: Did, operated: Operated | null 
  * Delete an account whose deletion is due. Returns false if it is no longer due, because its owner has activated it.
  */
 export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
-  const sequel = await ctx.db.transaction(async (tx) =>
-    (await dueForDeletion(tx, ctx.clock.now(), { limit: 1, did })).length > 0 ? purge(ctx, tx, did) : null,
-  )
+  const sequel = await ctx.db.transaction(async (tx) => {
+    const account = await accountOf(tx, did)
+    if (account === null || account.deactivatedAt === null || account.deleteAfter === null) return null
+    return account.deleteAfter <= ctx.clock.now() ? purge(ctx, tx, did) : null
+  })
   if (sequel === null) return false
   announce({ ctx }, 'deleted', did)
   await tidyUp(ctx, sequel)

@@ -241,18 +241,20 @@ export const allowInvites = (tx: Tx, did: Did, isAllowed: boolean): Promise<numb
 export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM account WHERE did = ${did}`)
 
-/**
- * Returns deactivated accounts whose deletion is due, the longest due first. With a `did`, returns only that account,
- * if its deletion is due.
- */
-export async function dueForDeletion(
+/** An account that is to be deleted, and when. */
+export interface DueAccount {
+  did: string
+  deleteAfter: Millis
+}
+
+/** Returns deactivated accounts whose deletion is due and that follow `after`, the longest due first. */
+export const dueForDeletion = (
   reader: Reader,
   now: Millis,
-  { limit, did }: { limit: number; did?: Did },
-): Promise<Did[]> {
-  const among = did === undefined ? sql`1 = 1` : sql`did = ${did}`
-  const rows = await reader.all<{ did: Did }>(sql`
-    SELECT did FROM account
-    WHERE delete_after <= ${now} AND deactivated_at IS NOT NULL AND ${among} ORDER BY delete_after LIMIT ${limit}`)
-  return rows.map((row) => row.did)
-}
+  after: DueAccount,
+  limit: number,
+): Promise<(DueAccount & { did: Did })[]> =>
+  reader.all(sql`
+    SELECT did, delete_after AS "deleteAfter" FROM account
+    WHERE delete_after <= ${now} AND deactivated_at IS NOT NULL AND (delete_after, did) > (${after.deleteAfter}, ${after.did})
+    ORDER BY delete_after, did LIMIT ${limit}`)
