@@ -56,6 +56,22 @@ interface AccountEvent {
 const named = (name: string | undefined, plain: Phrase, withName: (values: { name: string }) => Phrase): Phrase =>
   name === undefined ? plain : withName({ name: plainName(name.replaceAll(/\p{Cc}+/gu, ' ')) })
 
+/** Names of texts that say all about an event, and that have a subject. */
+type PlainText = {
+  [Name in keyof typeof texts]: `${Name}Subject` extends keyof typeof texts
+    ? (typeof texts)[Name] extends Phrase
+      ? Name
+      : never
+    : never
+}[keyof typeof texts]
+
+/** The mail that says the same about every such event. */
+const plainNotice = (name: PlainText, ...remedies: Notice['remedies']): Notice => ({
+  subject: texts[`${name}Subject`],
+  what: () => texts[name],
+  remedies,
+})
+
 const accountEvents = {
   created: { message: 'account created' },
   arrived: { message: 'account created for migration', endsAccess: true },
@@ -83,119 +99,54 @@ const accountEvents = {
   },
   emailChanged: {
     message: 'email address changed',
-    notice: {
-      subject: texts.emailChangedSubject,
-      what: () => texts.emailChanged,
-      // No advice to reset the password, because the reset code would go to the new address.
-      remedies: ['operator', 'account'],
-    },
+    // No advice to reset the password, because the reset code would go to the new address.
+    notice: plainNotice('emailChanged', 'operator', 'account'),
   },
   emailConfirmed: { message: 'email address confirmed' },
   passwordChanged: {
     message: 'password changed',
-    notice: {
-      subject: texts.passwordChangedSubject,
-      what: () => texts.passwordChanged,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('passwordChanged', 'password', 'account', 'operator'),
   },
   passwordReset: {
     message: 'password reset',
     endsAccess: true,
-    notice: {
-      subject: texts.passwordResetSubject,
-      what: () => texts.passwordReset,
-      // If it was not the holder, an attacker reads the holder's mail.
-      remedies: ['mailbox', 'password', 'operator'],
-    },
+    // If it was not the holder, an attacker reads the holder's mail.
+    notice: plainNotice('passwordReset', 'mailbox', 'password', 'operator'),
   },
   emailFactorOn: {
     message: 'mailed sign-in codes turned on',
-    notice: {
-      subject: texts.emailFactorOnSubject,
-      what: () => texts.emailFactorOn,
-      remedies: ['account', 'password', 'operator'],
-    },
+    notice: plainNotice('emailFactorOn', 'account', 'password', 'operator'),
   },
   emailFactorOff: {
     message: 'mailed sign-in codes turned off',
-    notice: {
-      subject: texts.emailFactorOffSubject,
-      what: () => texts.emailFactorOff,
-      remedies: ['mailbox', 'password', 'operator'],
-    },
+    notice: plainNotice('emailFactorOff', 'mailbox', 'password', 'operator'),
   },
-  totpAdded: {
-    message: 'authenticator app added',
-    notice: {
-      subject: texts.totpAddedSubject,
-      what: () => texts.totpAdded,
-      remedies: ['account', 'operator'],
-    },
-  },
+  totpAdded: { message: 'authenticator app added', notice: plainNotice('totpAdded', 'account', 'operator') },
   totpRemoved: {
     message: 'authenticator app removed',
-    notice: {
-      subject: texts.totpRemovedSubject,
-      what: () => texts.totpRemoved,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('totpRemoved', 'password', 'account', 'operator'),
   },
-  passkeyAdded: {
-    message: 'passkey added',
-    notice: {
-      subject: texts.passkeyAddedSubject,
-      what: () => texts.passkeyAdded,
-      remedies: ['account', 'operator'],
-    },
-  },
+  passkeyAdded: { message: 'passkey added', notice: plainNotice('passkeyAdded', 'account', 'operator') },
   passkeyRemoved: {
     message: 'passkey removed',
-    notice: {
-      subject: texts.passkeyRemovedSubject,
-      what: () => texts.passkeyRemoved,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('passkeyRemoved', 'password', 'account', 'operator'),
   },
   passkeyCopied: {
     message: 'passkey refused: its signature counter went back',
-    notice: {
-      subject: texts.passkeyCopiedSubject,
-      what: () => texts.passkeyCopied,
-      remedies: ['account', 'operator'],
-    },
+    notice: plainNotice('passkeyCopied', 'account', 'operator'),
   },
-  factorsReset: {
-    message: 'second factors reset',
-    notice: {
-      subject: texts.factorsResetSubject,
-      what: () => texts.factorsReset,
-      remedies: ['password', 'operator'],
-    },
-  },
+  factorsReset: { message: 'second factors reset', notice: plainNotice('factorsReset', 'password', 'operator') },
   recoveryCodesMade: {
     message: 'recovery codes replaced',
-    notice: {
-      subject: texts.recoveryCodesMadeSubject,
-      what: () => texts.recoveryCodesMade,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('recoveryCodesMade', 'password', 'account', 'operator'),
   },
   recoveryCodeUsed: {
     message: 'recovery code used',
-    notice: {
-      subject: texts.recoveryCodeUsedSubject,
-      what: () => texts.recoveryCodeUsed,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('recoveryCodeUsed', 'password', 'account', 'operator'),
   },
   factorBlocked: {
     message: 'too many wrong codes of a second factor',
-    notice: {
-      subject: texts.factorBlockedSubject,
-      what: () => texts.factorBlocked,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('factorBlocked', 'password', 'account', 'operator'),
   },
   appPasswordMade: {
     message: 'app password created',
@@ -219,62 +170,34 @@ const accountEvents = {
   },
   ownKeyAdded: {
     message: 'key of the holder added to the identity',
-    notice: {
-      subject: texts.ownKeyAddedSubject,
-      what: () => texts.ownKeyAdded,
-      remedies: ['mailbox', 'password', 'operator'],
-    },
+    notice: plainNotice('ownKeyAdded', 'mailbox', 'password', 'operator'),
   },
   ownKeyInDoubt: {
     message: 'key of the holder sent to the directory, which did not respond',
-    notice: {
-      subject: texts.ownKeyInDoubtSubject,
-      what: () => texts.ownKeyInDoubt,
-      remedies: ['mailbox', 'password', 'operator'],
-    },
+    notice: plainNotice('ownKeyInDoubt', 'mailbox', 'password', 'operator'),
   },
   hostingBegun: {
     message: 'hosting of the identity document begun',
-    notice: {
-      subject: texts.hostingBegunSubject,
-      what: () => texts.hostingBegun,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('hostingBegun', 'password', 'account', 'operator'),
   },
   hostingEnded: { message: 'hosting of the identity document ended' },
   documentEdited: {
     message: 'identity document edited',
-    notice: {
-      subject: texts.documentEditedSubject,
-      what: () => texts.documentEdited,
-      remedies: ['password', 'account', 'operator'],
-    },
+    notice: plainNotice('documentEdited', 'password', 'account', 'operator'),
   },
   signingKeyStaged: { message: 'signing key staged', isUnlisted: true },
   signingKeyReplaced: {
     message: 'signing key replaced',
-    notice: {
-      subject: texts.signingKeyReplacedSubject,
-      what: () => texts.signingKeyReplaced,
-      remedies: ['account', 'operator'],
-    },
+    notice: plainNotice('signingKeyReplaced', 'account', 'operator'),
   },
   transferBegun: { message: 'transfer to another device begun' },
   transferAccepted: {
     message: 'transfer to another device accepted',
-    notice: {
-      subject: texts.transferAcceptedSubject,
-      what: () => texts.transferAccepted,
-      remedies: ['account', 'operator'],
-    },
+    notice: plainNotice('transferAccepted', 'account', 'operator'),
   },
   transferCompleted: {
     message: 'transfer to another device completed',
-    notice: {
-      subject: texts.transferCompletedSubject,
-      what: () => texts.transferCompleted,
-      remedies: ['account', 'operator'],
-    },
+    notice: plainNotice('transferCompleted', 'account', 'operator'),
   },
   transferCancelled: { message: 'transfer to another device cancelled' },
   agentAsks: {
@@ -310,11 +233,7 @@ const accountEvents = {
   agentRefused: {
     message: 'agent refused',
     isDaily: true,
-    notice: {
-      subject: texts.agentRefusedSubject,
-      what: () => texts.agentRefused,
-      remedies: ['noCode', 'account', 'operator'],
-    },
+    notice: plainNotice('agentRefused', 'noCode', 'account', 'operator'),
   },
   delegateInvited: { message: 'delegate invited' },
   delegationTaken: { message: 'delegation accepted' },
@@ -338,11 +257,7 @@ const accountEvents = {
   },
   delegationEndedByOperator: {
     message: 'delegation ended by the operator',
-    notice: {
-      subject: texts.delegationEndedSubject,
-      what: () => texts.delegationEnded,
-      remedies: ['operator'],
-    },
+    notice: plainNotice('delegationEnded', 'operator'),
   },
   deviceRevoked: { message: 'device revoked' },
   deletionRequested: { message: 'deletion requested' },
@@ -371,19 +286,11 @@ const accountEvents = {
   shareDeposited: { message: 'recovery share deposited' },
   shareRotated: {
     message: 'recovery share replaced',
-    notice: {
-      subject: texts.shareRotatedSubject,
-      what: () => texts.shareRotated,
-      remedies: ['account', 'password', 'operator'],
-    },
+    notice: plainNotice('shareRotated', 'account', 'password', 'operator'),
   },
   shareDeleted: {
     message: 'recovery share deleted',
-    notice: {
-      subject: texts.shareDeletedSubject,
-      what: () => texts.shareDeleted,
-      remedies: ['account', 'password', 'operator'],
-    },
+    notice: plainNotice('shareDeleted', 'account', 'password', 'operator'),
   },
   releaseOpened: {
     message: 'release of the recovery share opened',
@@ -405,11 +312,7 @@ const accountEvents = {
   releaseCancelled: { message: 'release of the recovery share cancelled' },
   shareReleased: {
     message: 'recovery share handed out',
-    notice: {
-      subject: texts.shareReleasedSubject,
-      what: () => texts.shareReleased,
-      remedies: ['newKeys', 'mailbox', 'operator'],
-    },
+    notice: plainNotice('shareReleased', 'newKeys', 'mailbox', 'operator'),
     formerNotice: {
       subject: texts.shareReleasedSubject,
       what: () => texts.shareReleasedFormer,
