@@ -99,37 +99,29 @@ export const deleteUnclaimedEvents = (tx: Tx, before: Millis, limit: number): Pr
         AND NOT EXISTS (SELECT 1 FROM agent_registration r WHERE r.id = e.registration_id)
       ORDER BY created_at LIMIT ${limit})`)
 
-/** A page of registrations in order of their ids, and whether each has more than `keep` events. */
-export const crowdedAgents = (
+/** A page of registrations in order of their ids, each with its newest event beyond the `keep` newest ones, if any. */
+export const newestSurplus = (
   reader: Reader,
   after: string,
   { keep, limit }: { keep: number; limit: number },
-): Promise<{ id: string; isCrowded: number }[]> =>
+): Promise<{ id: string; surplus: number | null }[]> =>
   reader.all(sql`
-    SELECT id, CASE WHEN EXISTS (SELECT 1 FROM agent_event e WHERE e.registration_id = r.id ORDER BY e.seq LIMIT 1 OFFSET ${keep})
-      THEN 1 ELSE 0 END AS "isCrowded"
+    SELECT id, (
+      SELECT e.seq FROM agent_event e WHERE e.registration_id = r.id ORDER BY e.seq DESC LIMIT 1 OFFSET ${keep}) AS surplus
     FROM agent_registration r WHERE id > ${after} ORDER BY id LIMIT ${limit}`)
 
-/** Returns the number of the oldest of the newest `keep` events; null if there are fewer. */
-export const oldestKeptEvent = async (reader: Reader, registrationId: string, keep: number): Promise<number | null> =>
-  (
-    await reader.get<{ seq: number }>(sql`
-      SELECT seq FROM agent_event WHERE registration_id = ${registrationId}
-      ORDER BY seq DESC LIMIT 1 OFFSET ${keep - 1}`)
-  )?.seq ?? null
-
 /**
- * Delete the oldest records, before an event, of what an agent did with its access. Records of how it began and ended
+ * Delete the oldest records, up to an event, of what an agent did with its access. Records of how it began and ended
  * stay.
  */
-export const deleteUsesBefore = (
+export const deleteUsesUntil = (
   writer: Writer,
   registrationId: string,
-  before: number,
+  until: number,
   limit: number,
 ): Promise<number> =>
   writer.run(sql`
     DELETE FROM agent_event WHERE seq IN (
-      SELECT seq FROM agent_event WHERE registration_id = ${registrationId} AND seq < ${before}
+      SELECT seq FROM agent_event WHERE registration_id = ${registrationId} AND seq <= ${until}
         AND type IN ('token_exchanged', 'repo_write', 'blob_upload', 'preferences', 'service_call')
       ORDER BY seq LIMIT ${limit})`)

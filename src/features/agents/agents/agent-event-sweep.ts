@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { DAY_SECS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
-import { crowdedAgents, deleteUsesBefore, oldestKeptEvent } from './agent-event-store.ts'
+import { deleteUsesUntil, newestSurplus } from './agent-event-store.ts'
 
 /** Most events of a registration that are kept, about 60 MB. The limits of an account allow 25,000 in a day. */
 const MAX_EVENTS = 250_000
@@ -24,15 +24,12 @@ export const agentEventSweep: Sweep = {
 export async function thinEvents({ db }: Context, stopping: AbortSignal, keep: number): Promise<{ deleted: number }> {
   const report = { deleted: 0 }
   for (let after = ''; ;) {
-    const page = await crowdedAgents(db, after, { keep, limit: PAGE_AGENTS })
-    for (const { id, isCrowded } of page) {
-      if (isCrowded === 0) continue
-      const before = await oldestKeptEvent(db, id, keep)
-      for (let deleted = BATCH; before !== null && deleted === BATCH; report.deleted += deleted) {
+    const page = await newestSurplus(db, after, { keep, limit: PAGE_AGENTS })
+    for (const { id, surplus } of page)
+      for (let deleted = BATCH; surplus !== null && deleted === BATCH; report.deleted += deleted) {
         stopping.throwIfAborted()
-        deleted = await deleteUsesBefore(db, id, before, BATCH)
+        deleted = await deleteUsesUntil(db, id, surplus, BATCH)
       }
-    }
     if (page.length < PAGE_AGENTS) return report
     await setImmediate()
     stopping.throwIfAborted()

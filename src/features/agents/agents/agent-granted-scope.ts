@@ -8,7 +8,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountStatus } from '../../identity/accounts/accounts.ts'
-import { findClaimed } from './agent-registration-store.ts'
+import { findClaimed, type Registration } from './agent-registration-store.ts'
 import { clampedScopes, isVouchedFor } from './agent-scopes.ts'
 
 /** An agent, and the account that it acts for. */
@@ -26,19 +26,35 @@ export interface AgentGrantedScope {
   ofChild: boolean
 }
 
+/** Why a confirmed agent may not act, in the order of the checks: its provider, its account, its scopes. */
+export type ScopeFault = 'untrusted' | 'inactive' | 'no scope'
+
 /**
- * Returns what the agent may do now; null if it may not act. `had`: the scopes in its token, which the result never
- * exceeds.
+ * Returns the scopes that a confirmed agent of an account has now, or why it may not act. `had`: the scopes in its
+ * token, which the result never exceeds.
  */
-export async function grantedScopeOf(
+export async function scopesNow(
   { config }: Pick<Context, 'config'>,
+  reader: Reader,
+  { did, ...claimed }: Pick<Registration, 'type' | 'issuer' | 'scopes'> & { did: Did },
+  had?: readonly string[],
+): Promise<readonly string[] | ScopeFault> {
+  if (!isVouchedFor(config, claimed)) return 'untrusted'
+  if ((await accountStatus(reader, did)) !== 'active') return 'inactive'
+  const scopes = clampedScopes(config, claimed, had)
+  return scopes.length === 0 ? 'no scope' : scopes
+}
+
+/** Returns what the agent may do now; null if it may not act. `had` as for `scopesNow`. */
+export async function grantedScopeOf(
+  ctx: Pick<Context, 'config'>,
   reader: Reader,
   { registrationId, did }: Agent,
   had?: readonly string[],
 ): Promise<AgentGrantedScope | null> {
-  if (!wantsAgents(config)) return null
+  if (!wantsAgents(ctx.config)) return null
   const claimed = await findClaimed(reader, registrationId, did)
-  if (claimed === null || !isVouchedFor(config, claimed) || (await accountStatus(reader, did)) !== 'active') return null
-  const scopes = clampedScopes(config, claimed, had)
-  return scopes.length === 0 ? null : { scopes, privateReads: claimed.privateReads, ofChild: claimed.type === 'child' }
+  const scopes = claimed && (await scopesNow(ctx, reader, { ...claimed, did }, had))
+  if (claimed === null || scopes === null || typeof scopes === 'string') return null
+  return { scopes, privateReads: claimed.privateReads, ofChild: claimed.type === 'child' }
 }

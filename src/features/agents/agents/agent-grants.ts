@@ -12,9 +12,9 @@ import { perContext, type Context } from '../../../platform/context.ts'
 import { lockOn, type Tx } from '../../../platform/database/database.ts'
 import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../../../protocol/agent-names.ts'
 import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
-import { accountStatus } from '../../identity/accounts/accounts.ts'
 import { findLiveClaim, hasClaims } from './agent-claim-store.ts'
 import { insertAgentEvent } from './agent-event-store.ts'
+import { scopesNow, type ScopeFault } from './agent-granted-scope.ts'
 import { claimTokenHash } from './agent-ids.ts'
 import {
   findRegistration,
@@ -22,7 +22,6 @@ import {
   updateAssertionExpiry,
   type Registration,
 } from './agent-registration-store.ts'
-import { clampedScopes, isVouchedFor } from './agent-scopes.ts'
 import {
   AGENT_TOKEN_TTL_SECS,
   assertionExpiry,
@@ -48,10 +47,7 @@ interface Granted {
   scopes: readonly string[]
 }
 
-/**
- * Returns what a confirmed registration may have now. Throws `access_denied` if the account is not active or the
- * provider is no longer trusted, and `invalid_grant` if no scope is left.
- */
+/** Returns what a confirmed registration may have now. Throws the refusals below. */
 async function granted(
   ctx: Context,
   tx: Tx,
@@ -59,12 +55,15 @@ async function granted(
   did: Did,
   had?: readonly string[],
 ): Promise<Granted> {
-  if ((await accountStatus(tx, did)) !== 'active') throw refused('access_denied', 'The account is not active')
-  if (!isVouchedFor(ctx.config, registration))
-    throw refused('access_denied', 'The provider is no longer enabled on this server')
-  const scopes = clampedScopes(ctx.config, registration, had)
-  if (scopes.length === 0) throw invalidGrant('The registration has no scope left')
+  const scopes = await scopesNow(ctx, tx, { ...registration, did }, had)
+  if (typeof scopes === 'string') throw scopeRefusals[scopes]()
   return { registration, did, scopes }
+}
+
+const scopeRefusals: Record<ScopeFault, () => OAuthError> = {
+  untrusted: () => refused('access_denied', 'The provider is no longer enabled on this server'),
+  inactive: () => refused('access_denied', 'The account is not active'),
+  'no scope': () => invalidGrant('The registration has no scope left'),
 }
 
 /** Record that a token is issued, in the transaction that decides so. */
@@ -169,15 +168,10 @@ async function pollClaim(exchange: Exchange, parameters: OAuthParameters): Promi
     await recordToken(tx, grant, 'claim', now)
     return { ...grant, expiresAt }
   })
-  const { registration, did, scopes, expiresAt } = paid
-  const { id: registrationId, type: registrationType } = registration
+  const { registration, did: subject, scopes, expiresAt } = paid
   return {
     ...(await tokenReply(ctx, paid)),
-    identity_assertion: await issueAssertion(
-      ctx,
-      { subject: did, registrationId, registrationType, scopes },
-      expiresAt,
-    ),
+    identity_assertion: await issueAssertion(ctx, registration, { subject, scopes, expiresAt }),
     assertion_expires: wireTime(expiresAt),
   }
 }

@@ -6,7 +6,7 @@ import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { ID_JAG, MAX_AGENT_NAME_CHARS } from '../../../protocol/agent-names.ts'
-import { wireTime, type Did, type Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { accountOf, accountWithEmail, type Account } from '../../identity/accounts/accounts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import { findLiveClaim, type Claim } from './agent-claim-store.ts'
@@ -120,19 +120,15 @@ async function registerAnonymously(exchange: Exchange, request: IdentityRequest)
 /** The response to an agent that gets an assertion. */
 async function withAssertion(
   { ctx }: Exchange,
-  { id, type }: Pick<Registration, 'id' | 'type'>,
-  { subject, scopes, expiresAt }: { subject: string; scopes: readonly string[]; expiresAt: Millis },
+  registration: Registration,
+  asserted: Parameters<typeof issueAssertion>[2],
 ): Promise<object> {
   return {
-    registration_id: id,
-    registration_type: type,
-    identity_assertion: await issueAssertion(
-      ctx,
-      { subject, registrationId: id, registrationType: type, scopes },
-      expiresAt,
-    ),
-    assertion_expires: wireTime(expiresAt),
-    scopes,
+    registration_id: registration.id,
+    registration_type: registration.type,
+    identity_assertion: await issueAssertion(ctx, registration, asserted),
+    assertion_expires: wireTime(asserted.expiresAt),
+    scopes: asserted.scopes,
   }
 }
 

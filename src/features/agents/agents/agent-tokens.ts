@@ -12,7 +12,7 @@ import { base64url } from '../../../protocol/base64url.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { decodeJws, signJws, verifyJws } from '../../../protocol/jws.ts'
 import { issueOAuthAccessToken, readOAuthAccessToken, serverKey, type ReadOutcome } from '../../access/tokens/tokens.ts'
-import type { RegistrationType } from './agent-registration-store.ts'
+import type { Registration } from './agent-registration-store.ts'
 import { grantedScopeOf, type AgentGrantedScope } from './agent-granted-scope.ts'
 
 export const AGENT_TOKEN_TTL_SECS = 300
@@ -20,11 +20,9 @@ const ASSERTION_TYPE = 'JWT'
 /** The first characters of every JWT whose header begins with `{"alg":"ES256"`, as those of this server do. */
 const ES256_PREFIX = 'eyJhbGciOiJFUzI1NiI'
 
-export interface Assertion {
+interface Assertion {
   /** The DID of the account; before the registration is confirmed, the registration's id. */
   subject: string
-  registrationId: string
-  registrationType: RegistrationType
   scopes: readonly string[]
 }
 
@@ -32,11 +30,11 @@ export interface Assertion {
 export const assertionExpiry = ({ config, clock }: Context): Millis =>
   (Math.floor(clock.now() / 1000) + config.agentAuth.assertionTtlSecs) * 1000
 
-/** Returns an assertion that expires at a time from `assertionExpiry`. */
+/** Returns an assertion of a registration that expires at a time from `assertionExpiry`. */
 export async function issueAssertion(
   ctx: Context,
-  { subject, registrationId, registrationType, scopes }: Assertion,
-  expiresAt: Millis,
+  { id, type }: Pick<Registration, 'id' | 'type'>,
+  { subject, scopes, expiresAt }: Assertion & { expiresAt: Millis },
 ): Promise<string> {
   const { config } = ctx
   const key = await serverKey(ctx)
@@ -52,8 +50,8 @@ export async function issueAssertion(
       exp,
       jti: randomUUID(),
       scope: scopes.join(' '),
-      registration_id: registrationId,
-      registration_type: registrationType,
+      registration_id: id,
+      registration_type: type,
     },
   )
 }
@@ -61,21 +59,16 @@ export async function issueAssertion(
 /**
  * Returns the assertion if this server made it and it has not expired, else null. Does not look at the registration.
  */
-export async function readAssertion(ctx: Context, text: string): Promise<Assertion | null> {
+export async function readAssertion(
+  ctx: Context,
+  text: string,
+): Promise<(Assertion & { registrationId: string }) | null> {
   const jws = decodeJws(text)
   // Accept only one spelling of a signature: others would decode to the same bytes.
   if (jws === null || !text.endsWith(`.${base64url(jws.signature)}`)) return null
   if (jws.header.typ !== ASSERTION_TYPE || 'crit' in jws.header || !verifyJws(jws, (await serverKey(ctx)).publicKey))
     return null
-  const {
-    iss,
-    aud,
-    sub,
-    exp,
-    scope,
-    registration_id: registrationId,
-    registration_type: registrationType,
-  } = jws.payload
+  const { iss, aud, sub, exp, scope, registration_id: registrationId, registration_type: type } = jws.payload
   if (
     !isOwnOrigin(ctx.config, iss) ||
     !isOwnOrigin(ctx.config, aud) ||
@@ -87,11 +80,11 @@ export async function readAssertion(ctx: Context, text: string): Promise<Asserti
     typeof sub !== 'string' ||
     typeof scope !== 'string' ||
     typeof registrationId !== 'string' ||
-    typeof registrationType !== 'string'
+    typeof type !== 'string'
   )
     return null
   const scopes = scope.split(' ').filter((one) => one !== '')
-  return { subject: sub, registrationId, registrationType: registrationType as RegistrationType, scopes }
+  return { subject: sub, registrationId, scopes }
 }
 
 /** Returns an access token for requests as this account. It is sent as `Bearer` and bound to no key. */

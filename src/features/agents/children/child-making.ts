@@ -255,13 +255,8 @@ async function withAssertion(
   handle: Handle,
   { did, document }: CeremonyIdentity,
 ): Promise<MadeChild> {
-  const { id: registrationId, type: registrationType } = registration
   const scopes = clampedScopes(ctx.config, registration)
   const assertionExpiresAt = assertionExpiry(ctx)
-  const assertion = await issueAssertion(
-    ctx,
-    { subject: did, registrationId, registrationType, scopes },
-    assertionExpiresAt,
-  )
-  return { registrationId, did, handle, document, assertion, assertionExpiresAt, scopes }
+  const assertion = await issueAssertion(ctx, registration, { subject: did, scopes, expiresAt: assertionExpiresAt })
+  return { registrationId: registration.id, did, handle, document, assertion, assertionExpiresAt, scopes }
 }
