@@ -8,11 +8,10 @@ import {
   nextOperation,
   parseState,
   signOperation,
-  stateOf,
   type Operation,
   type PlcState,
 } from '../../../protocol/plc.ts'
-import { didEnded, heldRotationKey } from '../identity/identity.ts'
+import { heldRotationKey, presentIdentity } from '../identity/identity.ts'
 import { codeRefused, redeemCode } from '../mails/mails.ts'
 
 /**
@@ -31,9 +30,7 @@ export async function signNext(
   code: string,
   change: (state: PlcState) => Partial<PlcState>,
 ): Promise<Operation> {
-  const last = await ctx.plc.lastOperation(did)
-  const state = last && stateOf(last)
-  if (!state) throw didEnded()
+  const { last, state } = await presentIdentity(ctx, did)
   const changed = parseState({ ...state, ...change(state) })
   if (!changed) throw invalidRequest('Invalid operation')
   const next = nextOperation(last, changed)!

@@ -8,11 +8,11 @@ import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { tidyUp } from '../../../platform/running/tidying.ts'
 import { claimedHandle } from '../../../protocol/did-document.ts'
 import type { Did, Handle } from '../../../protocol/identifiers.ts'
-import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../../protocol/plc.ts'
+import { isPlcDid, nextOperation, signOperation, withHandle, type Operation } from '../../../protocol/plc.ts'
 import { isSigningHeld, SigningHeld } from '../account-keys/account-keys.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { revalidate, type By, type Operated } from '../account-events/account-events.ts'
-import { didEnded, identitySigner, identityTurns, resolveDid, submitOperation } from '../identity/identity.ts'
+import { identitySigner, identityTurns, presentIdentity, resolveDid, submitOperation } from '../identity/identity.ts'
 import { documentOfAccount } from '../web-documents/web-documents.ts'
 import { admitHandle, isGivenName } from './handle-admission.ts'
 import { claimName, endFailedAttempt, giveClaimedHandle, type HeldName } from './name-claims.ts'
@@ -95,9 +95,7 @@ type Publication = 'published' | Operation | 'by wallet'
  * Returns what has to be done for the directory to name the handle. Throws `InvalidRequest` if the DID is tombstoned.
  */
 async function publicationOf(ctx: Context, did: Did, handle: Handle): Promise<Publication> {
-  const last = await ctx.plc.lastOperation(did)
-  const state = last && stateOf(last)
-  if (!state) throw didEnded()
+  const { last, state } = await presentIdentity(ctx, did)
   const alsoKnownAs = withHandle(state.alsoKnownAs, handle)
   if (alsoKnownAs.join() === state.alsoKnownAs.join()) return 'published'
   const key = await identitySigner(ctx, did, state.rotationKeys)

@@ -3,6 +3,7 @@ import { invalidRequest, Refusal, upstreamFailure } from '../../../http/errors.t
 import type { Context } from '../../../platform/context.ts'
 import { claimedHandle, type DidDocument } from '../../../protocol/did-document.ts'
 import { INVALID_HANDLE, parseDid, parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
+import { stateOf, type LogOperation, type PlcState } from '../../../protocol/plc.ts'
 import { accountSummary } from '../accounts/accounts.ts'
 import { resolveDid, type ResolutionFault } from './did-resolution.ts'
 import { isOwnName } from './own-names.ts'
@@ -70,5 +71,16 @@ export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
   }
 }
 
-/** The refusal for a DID that has ended, or that the directory does not know. */
-export const didEnded = () => invalidRequest('Did is tombstoned')
+/**
+ * Returns the newest operation of a did:plc and the state that it describes, from the directory. Throws
+ * `InvalidRequest` if the identity has ended or the directory does not know it, and `PlcDirectoryError`.
+ */
+export async function presentIdentity(
+  { plc }: Pick<Context, 'plc'>,
+  did: Did,
+): Promise<{ last: LogOperation; state: PlcState }> {
+  const last = await plc.lastOperation(did)
+  const state = last && stateOf(last)
+  if (last === null || state === null) throw invalidRequest('Did is tombstoned')
+  return { last, state }
+}

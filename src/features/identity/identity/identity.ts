@@ -16,7 +16,7 @@ export {
   keepFormerRotationKey,
   serverRotationKey,
 } from './identity-keys.ts'
-export { didEnded, resolveHandle, unresolvable, verifiedHandle } from './identity-lookup.ts'
+export { presentIdentity, resolveHandle, unresolvable, verifiedHandle } from './identity-lookup.ts'
 export { isServedHandle } from './own-names.ts'
 export { ownOperations } from './own-operation-store.ts'
 export {

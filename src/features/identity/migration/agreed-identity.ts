@@ -14,7 +14,6 @@ import {
   parseOperation,
   signAgreed,
   signerOf,
-  stateOf,
   unsignedBytes,
   type LogOperation,
   type Operation,
@@ -23,7 +22,7 @@ import {
 } from '../../../protocol/plc.ts'
 import { parseSecretMultikey } from '../../../protocol/secret-multikey.ts'
 import { recommendedCredentials } from '../account-changes/account-changes.ts'
-import { didEnded } from '../identity/identity.ts'
+import { presentIdentity } from '../identity/identity.ts'
 import { keyChanges, requireFewKeys, type KeyChanges, type KeyNotes } from './key-changes.ts'
 import { OldHostRefusal, type OldHost } from './old-host.ts'
 
@@ -38,13 +37,6 @@ export async function claimedKeys(host: OldHost): Promise<readonly string[] | nu
     if (error instanceof OldHostRefusal) return null
     throw error
   }
-}
-
-/** The state of the identity in the directory. Throws `InvalidRequest` if it has ended, and `PlcDirectoryError`. */
-export async function currentState(ctx: Context, did: Did): Promise<PlcState> {
-  const state = stateOf(await lastOperation(ctx, did))
-  if (!state) throw didEnded()
-  return state
 }
 
 /** What the holder wants a move to change in the identity. */
@@ -68,39 +60,29 @@ export interface IdentityChange {
 /**
  * Returns the change that points the identity to this server, based on the current state of the directory and on the
  * notes. The server, the signing key and the handle become those of this server; all other entries of the identity
- * stay. Throws as `currentState`.
+ * stay. Throws as `presentIdentity`.
  */
 export async function changeOf(ctx: Context, did: Did, { recoveryKey, notes }: Wish): Promise<IdentityChange> {
   const { rotationKeys: ours, alsoKnownAs = [], verificationMethods, services } = await recommendedCredentials(ctx, did)
-  const last = await lastOperation(ctx, did)
-  const state = stateOf(last)
-  if (!state) throw didEnded()
+  const present = await presentIdentity(ctx, did)
+  const { state } = present
   const keys = keyChanges({ state, ours, recoveryKey, notes })
-  return withOperation(last, keys, {
+  return withOperation(present, keys, {
     alsoKnownAs: [...alsoKnownAs, ...state.alsoKnownAs.filter((name) => !name.startsWith('at://'))],
     verificationMethods: { ...state.verificationMethods, ...verificationMethods },
     services: { ...state.services, ...services },
   })
 }
 
-/** The change after `last` that leaves these keys. Throws `InvalidRequest` if the identity has ended. */
+/** The change of an identity that leaves these keys. */
 export function withOperation(
-  last: LogOperation,
+  { last, state }: { last: LogOperation; state: PlcState },
   keys: KeyChanges,
   parts: Omit<PlcState, 'rotationKeys'>,
 ): IdentityChange {
-  const next = nextOperation(last, { ...parts, rotationKeys: keys.stay.map(({ key }) => key) })
-  const state = stateOf(last)
-  if (!next || !state) throw didEnded()
+  const next = nextOperation(last, { ...parts, rotationKeys: keys.stay.map(({ key }) => key) })!
   const operation = keys.stay.length > MAX_ROTATION_KEYS ? null : next
   return { state, keys, operation, agreement: operation && agreementOn(operation) }
-}
-
-/** Throws `InvalidRequest` if the identity has ended, and `PlcDirectoryError`. */
-export async function lastOperation({ plc }: Context, did: Did): Promise<LogOperation> {
-  const last = await plc.lastOperation(did)
-  if (!last) throw didEnded()
-  return last
 }
 
 /**

@@ -14,8 +14,8 @@ import { decodeJws } from '../../../protocol/jws.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
 import { isPlcDid } from '../../../protocol/plc.ts'
 import { serverRotationKeys } from '../account-changes/account-changes.ts'
-import { resolveDid, resolveHandle, unresolvable } from '../identity/identity.ts'
-import { claimedKeys, currentState } from './agreed-identity.ts'
+import { presentIdentity, resolveDid, resolveHandle, unresolvable } from '../identity/identity.ts'
+import { claimedKeys } from './agreed-identity.ts'
 import { keyChanges, noNotes, type KeyChanges } from './key-changes.ts'
 import { findPlan, insertPlan } from './move-store.ts'
 import {
@@ -126,7 +126,7 @@ async function described(
 
 async function plannedKeys(ctx: Context, did: Did, host: OldHost): Promise<KeyChanges> {
   const claimed = await claimedKeys(host).catch(unlessSaid)
-  const [state, ours] = [await currentState(ctx, did), await serverRotationKeys(ctx)]
+  const [{ state }, ours] = [await presentIdentity(ctx, did), await serverRotationKeys(ctx)]
   return keyChanges({ state, ours, recoveryKey: null, notes: { ...noNotes, claimed } })
 }
 

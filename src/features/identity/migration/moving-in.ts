@@ -29,8 +29,9 @@ import { importRepo } from '../../data/sync/sync.ts'
 import { accountOf, scheduleDeletion, type Account } from '../accounts/accounts.ts'
 import { deleteAccount, recommendedCredentials, serverRotationKeys } from '../account-changes/account-changes.ts'
 import { announceIn } from '../account-events/account-events.ts'
+import { presentIdentity } from '../identity/identity.ts'
 import { createAccount, type Enter, type NewIdentity } from '../signup/signup.ts'
-import { changeOf, currentState, requireAgreed, shownAgain, type IdentityChange } from './agreed-identity.ts'
+import { changeOf, requireAgreed, shownAgain, type IdentityChange } from './agreed-identity.ts'
 import { noNotes, requireFewKeys, requireKeepable, tooManyKeys, type KeyChanges } from './key-changes.ts'
 import { atOldHost, logInAt, originOf, requireImports } from './move-plan.ts'
 import { leavingOf } from './moving-away.ts'
@@ -103,7 +104,7 @@ export async function beginMove<Entry>(
   if (origin !== host) throw invalidRequest('plan: the identity now names another server; sign in there')
   const notes = keepKeys === undefined ? noNotes : { ...noNotes, kept: keepKeys }
   if (keepKeys !== undefined) {
-    const state = await currentState(ctx, did)
+    const { state } = await presentIdentity(ctx, did)
     requireKeepable({ state, ours: await serverRotationKeys(ctx), recoveryKey: recoveryKey ?? null, notes })
   }
   await requireVouched(ctx, planned)
@@ -384,7 +385,7 @@ export async function chooseKeys({ ctx, revalidate }: Exchange, did: Did, keys: 
   const move = await requireMove(ctx, did, 'signature')
   const { recoveryKey, notes: before } = wishOf(move)
   const notes = { ...before, kept: [...new Set(keys)] }
-  const state = await currentState(ctx, did)
+  const { state } = await presentIdentity(ctx, did)
   requireKeepable({ state, ours: await serverRotationKeys(ctx), recoveryKey, notes })
   await ctx.db.transaction(async (tx) => {
     await revalidate(tx)

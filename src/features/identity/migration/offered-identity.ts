@@ -7,19 +7,12 @@ import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
-import {
-  isPlcDid,
-  pdsService,
-  PDS_SERVICE_NAME,
-  SIGNING_KEY_NAME,
-  stateOf,
-  type Operation,
-} from '../../../protocol/plc.ts'
+import { isPlcDid, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { serverRotationKeys } from '../account-changes/account-changes.ts'
-import { didEnded } from '../identity/identity.ts'
+import { presentIdentity } from '../identity/identity.ts'
 import { curveFor, reserveKey } from '../reserved-keys/reserved-keys.ts'
-import { lastOperation, requireAgreed, withOperation, type IdentityChange } from './agreed-identity.ts'
+import { requireAgreed, withOperation, type IdentityChange } from './agreed-identity.ts'
 import { keyChanges, noNotes, requireKeepable, type KeyNotes } from './key-changes.ts'
 import { originOf, requireImports } from './move-plan.ts'
 
@@ -78,9 +71,8 @@ async function offered(
   if (!parseDidKey(recoveryKey)) throw invalidRequest('recoveryKey: not a did:key of a supported curve')
   const { did, origin } = await originOf(ctx, identifier)
   if (!isPlcDid(did)) throw invalidRequest('Only a did:plc can be changed by an operation')
-  const last = await lastOperation(ctx, did)
-  const state = stateOf(last)
-  if (!state) throw didEnded()
+  const present = await presentIdentity(ctx, did)
+  const { state } = present
   if (!state.rotationKeys.includes(recoveryKey))
     throw forbidden('recoveryKey: the identity does not name it among its rotation keys')
   const notes = { ...noNotes, kept: keepKeys }
@@ -92,7 +84,7 @@ async function offered(
     own === null
       ? (await reserveKey(ctx, did, await curveFor(ctx, did, { live: true }))).signingKey
       : formatDidKey(own.publicKey)
-  const change = withOperation(last, keyChanges(question), {
+  const change = withOperation(present, keyChanges(question), {
     alsoKnownAs: [`at://${handle}`, ...state.alsoKnownAs.filter((alias) => !alias.startsWith('at://'))],
     verificationMethods: { ...state.verificationMethods, [SIGNING_KEY_NAME]: signingKey },
     services: { ...state.services, [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
