@@ -25,7 +25,7 @@ export async function changeEmail(
     if (account !== null && account.emailConfirmedAt !== null && token === undefined)
       throw new Refusal(400, 'TokenRequired', 'confirmation token required')
   }
-  requireCode(await presentAccount(ctx, did))
+  requireCode(await presentAccount(ctx.db, did))
   const email = parseEmailAddress(wanted)
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
@@ -79,7 +79,7 @@ const emailTaken = (email: string) =>
 
 /** Returns whether a change requires a code. If so, the code has been mailed to the account's current address. */
 export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<boolean> {
-  const account = await presentAccount(exchange.ctx, did)
+  const account = await presentAccount(exchange.ctx.db, did)
   addressOf(account)
   if (account.emailConfirmedAt === null) return false
   await requestCode(exchange, did, 'update_email')
@@ -92,7 +92,7 @@ export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<
  */
 export async function confirmEmail(exchange: Exchange, did: Did, address: string, code: string): Promise<void> {
   const { ctx } = exchange
-  const { email } = await presentAccount(ctx, did)
+  const { email } = await presentAccount(ctx.db, did)
   if (email !== address.toLowerCase()) throw new Refusal(400, 'InvalidEmail', 'invalid email')
   const fault = await ctx.db.transaction(async (tx) => {
     await exchange.revalidate(tx)

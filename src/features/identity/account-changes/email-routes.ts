@@ -34,7 +34,7 @@ export const emailRoutes = [
       const { did } = call.caller
       const { email, token, emailAuthFactor } = call.input
       // To switch the sign-in code on or off, a client sends the address that the account already has.
-      const { email: present } = await presentAccount(call.ctx, did)
+      const { email: present } = await presentAccount(call.ctx.db, did)
       if (emailAuthFactor !== undefined && email.toLowerCase() === present)
         return setEmailFactor(call, did, emailAuthFactor, token)
       if (emailAuthFactor === true) throw invalidRequest('Confirm the new email address first')

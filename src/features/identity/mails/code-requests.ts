@@ -14,9 +14,7 @@ import { addMail, sendMail, type MailOrder } from './mail-steps.ts'
 import { addressOf, codeMail, loadMailTexts, type Told } from './mail-bodies.ts'
 
 /** Returns the caller's account. Throws `InvalidRequest` if it was deleted after the caller authenticated. */
-export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
-
-async function present(reader: Reader, did: Did): Promise<Account> {
+export async function presentAccount(reader: Reader, did: Did): Promise<Account> {
   const account = await accountOf(reader, did)
   if (!account) throw invalidRequest('account not found')
   return account
@@ -41,7 +39,7 @@ export async function mailCode(
   told: Told,
   { causedBy, record }: { causedBy: 'holder' | 'operator'; record?: (tx: Tx) => Promise<void> },
 ): Promise<void> {
-  const account = await presentAccount(ctx, did)
+  const account = await presentAccount(ctx.db, did)
   await loadMailTexts(ctx, account)
   const counted = { did, to: account.email, what: purpose, causedBy }
   if ((await countMail(ctx, counted)) === null)
@@ -71,7 +69,7 @@ async function orderCode(
   { did, purpose, told, counted: { to, causedBy } }: OrderedCode,
 ): Promise<MailOrder> {
   // Read in the same transaction: an address that was just replaced must not receive the code.
-  const account = await present(tx, did)
+  const account = await presentAccount(tx, did)
   const email = addressOf(account)
   const code = await issueCode(ctx, tx, did, purpose)
   return {

@@ -1,9 +1,9 @@
 /** Endpoints for sender keys: devices fetch the keys, and operators replace them. */
-import type { Exchange } from '../../../http/endpoint.ts'
-import { route } from '../../../http/endpoint.ts'
+import { route, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal, serviceUnavailable } from '../../../http/errors.ts'
 import { requireMasterKey } from '../../../http/master-key-guard.ts'
 import type { Context } from '../../../platform/context.ts'
+import type { Reader } from '../../../platform/database/database.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
 import { accountItself } from '../../access/auth/auth.ts'
 import {
@@ -57,12 +57,9 @@ interface KeyCall extends Exchange {
 }
 
 /** Returns the key that the path names. Throws `InvalidRequest` if the name is not a number, and `NotFound`. */
-async function keyNamed(
-  { path: { kid = '' } }: KeyCall,
-  find: (kid: number) => Promise<SenderKeyRow | null>,
-): Promise<SenderKeyRow> {
+async function keyNamed({ path: { kid = '' } }: KeyCall, reader: Reader): Promise<SenderKeyRow> {
   if (!/^[1-9]\d{0,9}$/.test(kid)) throw invalidRequest('The number of a key is required')
-  const key = await find(Number(kid))
+  const key = await findSenderKey(reader, Number(kid))
   if (key === null) throw notFound('There is no sender key with this number')
   return key
 }
@@ -101,7 +98,7 @@ export const senderKeyRoutes = [
     // not.
     async handler(call) {
       const { ctx } = call
-      const { kid, state } = await keyNamed(call, (number) => findSenderKey(ctx.db, number))
+      const { kid, state } = await keyNamed(call, ctx.db)
       if (state === 'active')
         throw conflict(`Key ${kid} is the only one that seals pushes: rotate the keys, which retires it`)
       if (state === 'revoked') throw conflict(`Key ${kid} is revoked`)
@@ -114,7 +111,7 @@ export const senderKeyRoutes = [
     async handler(call) {
       const { ctx } = call
       await ctx.db.transaction(async (tx) => {
-        const { kid } = await keyNamed(call, (number) => findSenderKey(tx, number))
+        const { kid } = await keyNamed(call, tx)
         if ((await revokeSenderKey(tx, kid, ctx.clock.now())) > 0)
           await recordAudit(call, tx, auditOf(call, 'sender_key_revoked', kid))
       })
