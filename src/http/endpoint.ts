@@ -13,6 +13,7 @@ import type { Client } from '../base/fair-queue.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
 import type { LimitName } from '../platform/running/limits.ts'
+import type { Did } from '../protocol/identifiers.ts'
 import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
 import type { RequestBody } from './body.ts'
 import type { Authorization } from './authorization-header.ts'
@@ -78,12 +79,18 @@ export interface CallLimit<Call> {
   cost?(call: Call): number
 }
 
+/** One point for each call, from the budget of the account that calls. */
+export const perAccount = (name: LimitName): CallLimit<{ caller: { did: Did } }> => ({
+  name,
+  key: ({ caller }) => caller.did,
+})
+
 /** A name alone charges one point to the client's address, before the request is examined. */
 export type Limit<Call> = LimitName | CallLimit<Call>
 
 export interface Common<Caller, Call = unknown> {
   auth?: Guard<Caller>
-  limit?: Limit<Call> | readonly Limit<Call>[]
+  limit?: Limit<NoInfer<Call>> | readonly Limit<NoInfer<Call>>[]
   /** The endpoint exists if and only if the capability is offered. */
   capability?: CapabilityName
   /** Exempt from the limit that counts every request of an address. */

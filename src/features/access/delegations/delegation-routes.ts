@@ -3,7 +3,7 @@
  * delegations.
  */
 import { Type } from '@sinclair/typebox'
-import { route } from '../../../http/endpoint.ts'
+import { perAccount, route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
@@ -83,7 +83,7 @@ export const delegationRoutes = [
 
   route('POST', '/v1/delegates', {
     auth: owner,
-    limit: { name: 'inviteDelegate', key: ({ caller }) => caller.did },
+    limit: perAccount('inviteDelegate'),
     async handler(call) {
       const { delegate, scope = '', presets = [], expiresAt } = await readJson(call.body, invitation)
       const terms = { delegate, scope, presets, expiresAt: instantOf(expiresAt) }

@@ -1,6 +1,6 @@
 /** How accounts make and end their children: accounts of their own for agents. */
 import { Type } from '@sinclair/typebox'
-import { route, type Exchange, type RouteCall } from '../../../http/endpoint.ts'
+import { perAccount, route, type Exchange, type RouteCall } from '../../../http/endpoint.ts'
 import { notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -104,7 +104,7 @@ async function remove(call: RouteCall<OwnerCaller>): Promise<object> {
 export const childRoutes = [
   route('POST', '/agent/child', {
     auth: parent,
-    limit: { name: 'makeChild', key: ({ caller }) => caller.did },
+    limit: perAccount('makeChild'),
     handler: create,
   }),
   route('GET', '/agent/child', { auth: parent, handler: list }),

@@ -1,5 +1,5 @@
 /** The archive of an account, for its holder to download and to restore the account from. */
-import { route } from '../../../http/endpoint.ts'
+import { perAccount, route } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { leavingOwner, owner } from '../../access/auth/auth.ts'
 import { importArchive } from './archive-import.ts'
@@ -8,13 +8,13 @@ import { archiveOfAccount } from './archive-stream.ts'
 export const archiveRoutes = [
   route('GET', '/v1/account/archive', {
     auth: leavingOwner,
-    limit: { name: 'exportAccount', key: ({ caller }) => caller.did },
+    limit: perAccount('exportAccount'),
     long: true,
     handler: (call) => archiveOfAccount(call, call.caller.did),
   }),
   route('POST', '/v1/account/archive', {
     auth: owner,
-    limit: { name: 'importAccount', key: ({ caller }) => caller.did },
+    limit: perAccount('importAccount'),
     long: true,
     async handler(call) {
       if (!call.ctx.config.repos.importsEnabled) throw invalidRequest('Service is not accepting repo imports')

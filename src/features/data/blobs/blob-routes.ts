@@ -1,5 +1,5 @@
 /** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
-import { procedure, query } from '../../../http/endpoint.ts'
+import { perAccount, procedure, query } from '../../../http/endpoint.ts'
 import { recordUri } from '../../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../../identity/accounts/accounts.ts'
 import {
@@ -21,7 +21,7 @@ export const blobRoutes = [
       agents: true,
       grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }),
     }),
-    limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
+    limit: perAccount('uploadBlob'),
     async handler(call) {
       const { ctx, caller, body } = call
       const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, {

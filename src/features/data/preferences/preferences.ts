@@ -1,5 +1,5 @@
 /** App preferences (app.bsky.actor.getPreferences and putPreferences). The PDS stores them, not the AppView. */
-import { procedure, query, type Exchange } from '../../../http/endpoint.ts'
+import { perAccount, procedure, query, type Exchange } from '../../../http/endpoint.ts'
 import { accountLock } from '../../../platform/database/database.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
@@ -55,7 +55,7 @@ export const preferences: Feature = {
     }),
     procedure('app.bsky.actor.putPreferences', {
       auth: access({ grants: asksAppview, refusesTakendown: true, agents: true }),
-      limit: { name: 'putPreferences', key: ({ caller }) => caller.did },
+      limit: perAccount('putPreferences'),
       async handler(call) {
         const { ctx, caller, input } = call
         const other = otherAppview(call)

@@ -1,5 +1,5 @@
 /** Methods of `com.atproto.space`: what an account writes in spaces, and what it reads of that. */
-import { procedure, query, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
+import { perAccount, procedure, query, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
 import { chargeBytes } from '../../../http/limiting.ts'
 import { writePoints } from '../../../platform/running/limits.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
@@ -23,7 +23,7 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
   cost: ({ input }) => cost(input),
 })
 
-const reads: CallLimit<{ caller: AccessCaller }> = { name: 'spaceRead', key: ({ caller }) => caller.did }
+const reads = perAccount('spaceRead')
 const writing = { auth: spaceWriter, capability: 'spaces', maxBytes: MAX_BYTES } as const
 const reading = { auth: spaceReader, capability: 'spaces', limit: reads } as const
 

@@ -1,5 +1,5 @@
 /** Methods of `com.atproto.sync`, and `importRepo`: repositories as archives, and their state. */
-import { procedure, query, type Endpoint } from '../../../http/endpoint.ts'
+import { perAccount, procedure, query, type Endpoint } from '../../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../../http/errors.ts'
 import { didCursor, nextCursor } from '../../../http/paged-list.ts'
 import { parseCid, type Cid } from '../../../protocol/cid.ts'
@@ -101,7 +101,7 @@ export const syncRoutes: readonly Endpoint[] = [
       grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }),
       refusesTakendown: true,
     }),
-    limit: { name: 'importAccount', key: ({ caller }) => caller.did },
+    limit: perAccount('importAccount'),
     long: true,
     async handler(call) {
       const {

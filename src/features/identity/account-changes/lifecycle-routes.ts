@@ -1,5 +1,5 @@
 /** com.atproto.server endpoints for activation, deactivation and deletion. */
-import { procedure, query } from '../../../http/endpoint.ts'
+import { perAccount, procedure, query } from '../../../http/endpoint.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
 import { mailsOf } from '../mails/mails.ts'
 import { statusOf } from '../../../protocol/account-status.ts'
@@ -9,7 +9,6 @@ import { repoTotals } from '../../data/repo/repo.ts'
 import { deleteOwnAccount, requestDeletionCode } from './account-deletion.ts'
 import { activateAccount, deactivateAccount } from './account-activation.ts'
 import { isDidFit } from './did-fitness.ts'
-import { statusChange } from './status-change.ts'
 
 export const lifecycleRoutes = [
   query('com.atproto.server.checkAccountStatus', {
@@ -34,12 +33,12 @@ export const lifecycleRoutes = [
   }),
   procedure('com.atproto.server.activateAccount', {
     auth: fullAccess(),
-    limit: statusChange,
+    limit: perAccount('statusChange'),
     handler: (call) => activateAccount(call, call.caller.did),
   }),
   procedure('com.atproto.server.deactivateAccount', {
     auth: access({ sessions: 'leaving' }),
-    limit: statusChange,
+    limit: perAccount('statusChange'),
     handler: (call) =>
       deactivateAccount(
         call,

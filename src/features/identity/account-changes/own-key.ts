@@ -4,7 +4,7 @@
  * the identity names the public one, and this server stores neither, so no failure leaves an identity under a lost key.
  */
 import { Type } from '@sinclair/typebox'
-import { route, type Exchange } from '../../../http/endpoint.ts'
+import { perAccount, route, type Exchange } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -49,7 +49,7 @@ export const ownKeyRoutes = [
   /** Takes the code that `com.atproto.identity.requestPlcOperationSignature` mails. */
   route('POST', '/v1/rotation-keys', {
     auth: owner,
-    limit: { name: 'updateHandle', key: ({ caller }) => caller.did },
+    limit: perAccount('updateHandle'),
     async handler(call) {
       const given = await readJson(call.body, Type.Object({ publicKey: Type.String(), code: Type.String() }))
       await addOwnKey(call, call.caller.did, given)

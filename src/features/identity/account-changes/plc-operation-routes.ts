@@ -3,7 +3,7 @@
  *
  * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
  */
-import { procedure, query } from '../../../http/endpoint.ts'
+import { perAccount, procedure, query } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -21,7 +21,6 @@ import {
 import { announceIn } from '../account-events/account-events.ts'
 import { mailsOf, requestCode } from '../mails/mails.ts'
 import { signNext } from './next-operation.ts'
-import { statusChange } from './status-change.ts'
 import { submitAndTell } from './told-operation.ts'
 import { expectedOf, recommendedCredentials, type Expected } from './recommended-credentials.ts'
 import { access } from '../../access/auth/auth.ts'
@@ -89,7 +88,7 @@ export const plcOperationRoutes = [
   }),
   procedure('com.atproto.identity.submitPlcOperation', {
     auth: access({ grants: wholeIdentity }),
-    limit: statusChange,
+    limit: perAccount('statusChange'),
     async handler(call) {
       const { ctx, caller, input } = call
       const { did } = caller

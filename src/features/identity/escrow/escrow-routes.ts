@@ -1,6 +1,6 @@
 /** Shares in escrow and their release, for wallets, and the list of releases for operators. */
 import { Type } from '@sinclair/typebox'
-import { route } from '../../../http/endpoint.ts'
+import { perAccount, route } from '../../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { requireMasterKey } from '../../../http/master-key-guard.ts'
@@ -45,7 +45,7 @@ function shown(answer: ReleaseAnswer | null) {
 export const escrowRoutes = [
   route('PUT', '/v1/recovery/escrow-share', {
     auth: owner,
-    limit: { name: 'depositShare', key: ({ caller }) => caller.did },
+    limit: perAccount('depositShare'),
     async handler(call) {
       const { share: text } = await readJson(call.body, Type.Object({ share: Type.String() }))
       const share = escrowShareFrom(text)

@@ -1,14 +1,13 @@
 /** Endpoints with which a wallet adds handles to its account and removes them. */
 import { Type } from '@sinclair/typebox'
-import { route, type CallLimit } from '../../../http/endpoint.ts'
+import { perAccount, route } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { wallet } from '../../access/auth/auth.ts'
-import type { WalletCaller } from '../../access/callers/callers.ts'
 import { addHandle, removeHandle } from './further-handles.ts'
 
 /** Shares the limit of handle changes, because each change is an event for the whole network. */
-const changesOf: CallLimit<{ caller: WalletCaller }> = { name: 'updateHandle', key: ({ caller }) => caller.did }
+const changesOf = perAccount('updateHandle')
 
 export const furtherHandleRoutes = [
   route('POST', '/v1/handles', {

@@ -1,6 +1,6 @@
 /** Moving an account away, for clients. The new server needs only standard methods. */
 import { Type } from '@sinclair/typebox'
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { perAccount, route, type Endpoint } from '../../../http/endpoint.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -20,7 +20,7 @@ export const moveOutRoutes: readonly Endpoint[] = [
 
   route('POST', '/v1/move-out/leave', {
     auth: owner,
-    limit: { name: 'answerMove', key: ({ caller }) => caller.did },
+    limit: perAccount('answerMove'),
     async handler(call) {
       const { ctx, caller, body } = call
       const { deleteAfterDays = null } = await readJson(

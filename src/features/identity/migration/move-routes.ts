@@ -1,11 +1,11 @@
 /** Moving an account here, for clients: see `docs/moving-an-account.md`. */
 import { Type } from '@sinclair/typebox'
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import { perAccount, route, type Endpoint } from '../../../http/endpoint.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import { wireTime } from '../../../protocol/identifiers.ts'
-import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
+import { owner } from '../../access/auth/auth.ts'
 import { openSession, sessionTokens } from '../../access/sessions/sessions.ts'
 import type { Enter } from '../signup/signup.ts'
 import { planMove } from './move-plan.ts'
@@ -30,7 +30,7 @@ const text = Type.String({ maxLength: MAX_TEXT_CHARS })
 /** More keys than an identity can have. */
 const MAX_KEYS = 64
 const keyList = Type.Array(text, { maxItems: MAX_KEYS })
-const answerLimit = { name: 'answerMove', key: ({ caller }: { caller: OwnerCaller }) => caller.did } as const
+const answerLimit = perAccount('answerMove')
 
 export const moveRoutes: readonly Endpoint[] = [
   route('POST', '/v1/move-in/plan', {

@@ -1,12 +1,12 @@
 /** The two endpoints with which a wallet replaces the key of a repository. */
 import { Type } from '@sinclair/typebox'
-import { route, type CallLimit, type Guard } from '../../../http/endpoint.ts'
+import { perAccount, route, type Guard } from '../../../http/endpoint.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { requireMasterKey } from '../../../http/master-key-guard.ts'
 import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
 import { completeRotation, stageKey } from './key-rotation.ts'
 
-const rotations: CallLimit<{ caller: OwnerCaller }> = { name: 'rotateRepoKey', key: ({ caller }) => caller.did }
+const rotations = perAccount('rotateRepoKey')
 
 /** Requires a configured master key, because keys that identities name are stored only under such a key. */
 const ownerWithMasterKey: Guard<OwnerCaller> = {

@@ -1,10 +1,10 @@
 /** Endpoints for the owner of a did:web, who decides whether this server serves the document and what it says. */
 import { Type } from '@sinclair/typebox'
-import { route, type CallLimit } from '../../../http/endpoint.ts'
+import { perAccount, route } from '../../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
-import { owner, type OwnerCaller } from '../../access/auth/auth.ts'
+import { owner } from '../../access/auth/auth.ts'
 import { editDocument, endHosting, MAX_WEB_DOCUMENT_BYTES, startHosting, whatToPublish } from './web-documents.ts'
 
 const requireWebDid = (did: Did): void => {
@@ -12,7 +12,7 @@ const requireWebDid = (did: Did): void => {
 }
 
 /** Shares the limit of handle changes, because each edit is an event for the whole network too. */
-const edits: CallLimit<{ caller: OwnerCaller }> = { name: 'updateHandle', key: ({ caller }) => caller.did }
+const edits = perAccount('updateHandle')
 
 export const webDocumentRoutes = [
   route('POST', '/v1/did-web/hosting', {

@@ -4,7 +4,7 @@
  */
 import { Type } from '@sinclair/typebox'
 import type { RequestBody } from '../../../http/body.ts'
-import { route } from '../../../http/endpoint.ts'
+import { perAccount, route } from '../../../http/endpoint.ts'
 import { forbidden, invalidRequest, methodNotImplemented } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
@@ -60,7 +60,7 @@ function deviceIn(members: Members): Omit<PushDevice, 'deviceId'> {
 export const pushRegistrationRoutes = [
   route('POST', '/v1/notifications/register', {
     auth: accountItself,
-    limit: { name: 'registerPush', key: ({ caller }) => caller.did },
+    limit: perAccount('registerPush'),
     async handler(call) {
       const { ctx, caller, body } = call
       requireRelay(ctx.config)
