@@ -238,7 +238,14 @@ export interface Tables {
     taken_by: string | null
   }
   passkey: { did: string; credential_id: string; rp_id: string }
-  transfer: { did: string; status: string }
+  transfer: {
+    id: string
+    did: string
+    code: string | null
+    status: string
+    created_at: number
+    expires_at: number
+  }
   trusted_browser: { did: string }
   waitlist_entry: { email: string; handle: string | null; created_at: number }
   wallet_consent: {

@@ -404,6 +404,23 @@ test('what nobody ends, ends by itself', async () => {
   expect(await rows()).toBe(0)
 })
 
+test('one pass ends all transfers whose codes have expired, however many there are', async () => {
+  const past = pds.clock.now() - 1000
+  await pds.plant(
+    'transfer',
+    Array.from({ length: 250 }, (_, i) => ({
+      id: `overdue-${i}`,
+      did: `did:plc:overdue${i}`,
+      code: `OVER-${i}`,
+      status: 'pending',
+      created_at: past,
+      expires_at: past,
+    })),
+  )
+  expect(await pds.runSweep('transfers')).toMatchObject({ expired: 250 })
+  for (let i = 0; i < 250; i++) await pds.lose('transfer', { id: `overdue-${i}` })
+})
+
 test('one that was begun while the clock was ahead is over once the clock is right', async () => {
   const begunAhead = async () => {
     pds.clock.jump({ days: 365 })

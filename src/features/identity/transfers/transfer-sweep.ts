@@ -15,18 +15,16 @@ export const transferSweep: Sweep = {
   name: 'transfers',
   destructive: true,
   intervalSecs: () => DAY_SECS,
-  async run(ctx) {
+  async run(ctx, stopping) {
     const { db, clock } = ctx
     const now = clock.now()
+    const overdue = { now, latestEnd: latestEnd(now), acceptedBefore: now - ACCEPTED_MILLIS, limit: PAGE_TRANSFERS }
     let expired = 0
-    for (const { id } of await listOverdueTransfers(db, {
-      now,
-      latestEnd: latestEnd(now),
-      acceptedBefore: now - ACCEPTED_MILLIS,
-      limit: PAGE_TRANSFERS,
-    })) {
-      await expireTransfer(ctx, id)
-      expired++
+    for (let found = PAGE_TRANSFERS; found === PAGE_TRANSFERS; expired += found) {
+      stopping.throwIfAborted()
+      const page = await listOverdueTransfers(db, overdue)
+      for (const { id } of page) await expireTransfer(ctx, id)
+      found = page.length
     }
     return {
       expired,
