@@ -3,27 +3,26 @@ import { route } from '../../../http/endpoint.ts'
 import { byPair, pageOf, type Pages } from '../../../http/paged-list.ts'
 import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { operator } from '../../operations/operators/operators.ts'
-import { stateOfCeremony } from './ceremony-state.ts'
-import { listCeremonies, type Ceremony, type CeremonyPlace } from './ceremony-store.ts'
+import { listCeremonies, type CeremonyPlace, type ListedCeremony } from './ceremony-store.ts'
 
 const ceremonyPages: Pages<CeremonyPlace> = { cursor: byPair('createdAt', '|', 'id'), maxRows: 100 }
 
-const ceremonyView = (ceremony: Ceremony & { hasCode: boolean }, now: Millis) => {
-  const { id, handle, tier, key, did, registeredAt, createdAt, sessionExpiresAt, hasCode } = ceremony
-  return {
-    accountId: id,
-    handle,
-    tier,
-    did,
-    state: stateOfCeremony({ hasKey: key !== null, hasDid: did !== null, isRegistered: registeredAt !== null }),
-    createdAt: wireTime(createdAt),
-    ageSecs: Math.max(0, Math.floor((now - createdAt) / 1000)),
-    /** Whether the code of the account is still unredeemed. */
-    hasCode,
-    /** Whether a wallet can continue without showing the code again. */
-    hasSession: sessionExpiresAt !== null && sessionExpiresAt > now,
-  }
-}
+const ceremonyView = (
+  { id, handle, tier, did, state, createdAt, sessionExpiresAt, hasCode }: ListedCeremony,
+  now: Millis,
+) => ({
+  accountId: id,
+  handle,
+  tier,
+  did,
+  state,
+  createdAt: wireTime(createdAt),
+  ageSecs: Math.max(0, Math.floor((now - createdAt) / 1000)),
+  /** Whether the code of the account is still unredeemed. */
+  hasCode,
+  /** Whether a wallet can continue without showing the code again. */
+  hasSession: sessionExpiresAt !== null && sessionExpiresAt > now,
+})
 
 export const ceremonyAdminRoutes = [
   route('GET', '/v1/admin/ceremonies', {

@@ -17,8 +17,7 @@
 import type { Feature } from '../../../http/feature.ts'
 import { ceremonyAdminRoutes } from './ceremony-admin-routes.ts'
 import { ceremonyRoutes } from './ceremony-routes.ts'
-import { ceremonyStates, stateOfCeremony } from './ceremony-state.ts'
-import { countCeremonies } from './ceremony-store.ts'
+import { ceremonyStates, countCeremonies } from './ceremony-store.ts'
 import { ceremonySweep } from './ceremony-sweep.ts'
 import { issuedKeyRoutes } from './issued-key-routes.ts'
 import { provisioningLoginRoutes } from './provisioning-login-routes.ts'
@@ -38,7 +37,7 @@ export const ceremony: Feature = {
   start({ db, metrics }) {
     metrics.gauges('ceremonies', 'Ceremonies by which wallets are creating accounts', 'state', async () => {
       const counts = new Map<string, number>(ceremonyStates.map((state) => [state, 0]))
-      for (const { count, ...steps } of await countCeremonies(db)) counts.set(stateOfCeremony(steps), count)
+      for (const { state, count } of await countCeremonies(db)) counts.set(state, count)
       return counts
     })
   },

@@ -1,24 +1,7 @@
-/** The progress of a ceremony, and how long it is kept. */
+/** How long a ceremony is kept. */
 import { DAY_MILLIS, DAY_SECS } from '../../../base/durations.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import type { Ceremony } from './ceremony-store.ts'
-
-export const ceremonyStates = ['created', 'key_issued', 'did_stored', 'registered'] as const
-export type CeremonyState = (typeof ceremonyStates)[number]
-
-export function stateOfCeremony({
-  hasKey,
-  hasDid,
-  isRegistered,
-}: {
-  hasKey: boolean
-  hasDid: boolean
-  isRegistered: boolean
-}): CeremonyState {
-  if (isRegistered) return 'registered'
-  if (hasDid) return 'did_stored'
-  return hasKey ? 'key_issued' : 'created'
-}
 
 export const SESSION_SECS = DAY_SECS
 /** How long names are kept for a ceremony without a live session. */

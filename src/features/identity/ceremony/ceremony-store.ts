@@ -98,20 +98,30 @@ const isQuiet = (before: Millis) => sql`COALESCE(session_expires_at, created_at)
 export const deleteQuietCeremony = (tx: Tx, id: string, before: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM ceremony WHERE id = ${id} AND ${isQuiet(before)}`)
 
+/** The progress of ceremonies, in order: the last step that has been done. */
+export const ceremonyStates = ['created', 'key_issued', 'did_stored', 'registered'] as const
+type CeremonyState = (typeof ceremonyStates)[number]
+
+const state = sql`CASE WHEN c.registered_at IS NOT NULL THEN 'registered' WHEN c.did IS NOT NULL THEN 'did_stored'
+  WHEN c.signing_key IS NOT NULL THEN 'key_issued' ELSE 'created' END AS state`
+
 /** Position of a ceremony in the list of all, newest first. */
 export type CeremonyPlace = Pick<Ceremony, 'createdAt' | 'id'>
 
-/** Returns a page of ceremonies, newest first, after a place, and whether the code of each has not been used yet. */
+/** A ceremony with its progress. `hasCode`: its code has not been used yet. */
+export type ListedCeremony = Ceremony & { state: CeremonyState; hasCode: boolean }
+
+/** Returns a page of ceremonies, newest first, after a place. */
 export async function listCeremonies(
   reader: Reader,
   after: CeremonyPlace | null,
   limit: number,
-): Promise<(Ceremony & { hasCode: boolean })[]> {
+): Promise<ListedCeremony[]> {
   const condition = after === null ? sql`1 = 1` : sql`(c.created_at, c.id) < (${after.createdAt}, ${after.id})`
-  const rows = await reader.all<Row & { uses: number }>(sql`
-    SELECT ${columns}, (SELECT COUNT(*) FROM invite_use u WHERE u.code = c.invite_code AND u.used_by = c.id) AS uses
+  const rows = await reader.all<Row & { state: CeremonyState; uses: number }>(sql`
+    SELECT ${columns}, ${state}, (SELECT COUNT(*) FROM invite_use u WHERE u.code = c.invite_code AND u.used_by = c.id) AS uses
     FROM ceremony c WHERE ${condition} ORDER BY c.created_at DESC, c.id DESC LIMIT ${limit}`)
-  return rows.map(({ uses, ...row }) => ({ ...fromRow(row), hasCode: uses === 0 }))
+  return rows.map(({ state, uses, ...row }) => ({ ...fromRow(row), state, hasCode: uses === 0 }))
 }
 
 /**
@@ -138,18 +148,6 @@ export async function listQuietCeremonies(
   return rows.map(fromRow)
 }
 
-/** Returns how many ceremonies there are for each combination of what has been done. */
-export const countCeremonies = async (
-  reader: Reader,
-): Promise<{ hasKey: boolean; hasDid: boolean; isRegistered: boolean; count: number }[]> =>
-  (
-    await reader.all<{ hasKey: number; hasDid: number; isRegistered: number; count: number }>(sql`
-    SELECT CASE WHEN signing_key IS NULL THEN 0 ELSE 1 END AS "hasKey", CASE WHEN did IS NULL THEN 0 ELSE 1 END AS "hasDid",
-      CASE WHEN registered_at IS NULL THEN 0 ELSE 1 END AS "isRegistered", COUNT(*) AS count
-    FROM ceremony GROUP BY 1, 2, 3`)
-  ).map(({ hasKey, hasDid, isRegistered, count }) => ({
-    hasKey: hasKey === 1,
-    hasDid: hasDid === 1,
-    isRegistered: isRegistered === 1,
-    count,
-  }))
+/** Returns how many ceremonies there are in each state that any is in. */
+export const countCeremonies = (reader: Reader): Promise<{ state: CeremonyState; count: number }[]> =>
+  reader.all(sql`SELECT ${state}, COUNT(*) AS count FROM ceremony c GROUP BY 1`)
