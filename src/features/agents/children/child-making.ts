@@ -17,7 +17,7 @@ import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import { checkBroughtGenesis, type CeremonyIdentity } from '../../../protocol/ceremony-identity.ts'
-import type { Did, Handle, Millis } from '../../../protocol/identifiers.ts'
+import { wireTime, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import type { Operation } from '../../../protocol/plc.ts'
 import { accountOf, accountStatus, addAccount, activate } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
@@ -44,21 +44,12 @@ import {
 } from './child-store.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { bindReservedKey, reservedKeyNamed, takeReservedKey } from '../../identity/reserved-keys/reserved-keys.ts'
-import { isHandleFree } from '../../identity/handles/handles.ts'
+import { handleNotAvailable, isHandleFree } from '../../identity/handles/handles.ts'
 import { keepDidDocument, submitOperation, verdictOf } from '../../identity/identity/identity.ts'
 import { createRepo, repoNews, requireConfirmedAddress } from '../../data/repo/repo.ts'
 
 /** Most children of an account that exist: all are listed at once, and are deleted with their parent. */
 const MAX_CHILDREN = 500
-
-/** What the parent account gets. */
-export interface MadeChild extends CeremonyIdentity {
-  registrationId: string
-  handle: Handle
-  assertion: string
-  assertionExpiresAt: Millis
-  scopes: readonly string[]
-}
 
 type ChildIdentity = CeremonyIdentity & { genesis: Operation; signingKey: string }
 
@@ -69,14 +60,14 @@ const notReserved = () =>
   invalidClaim('verificationMethods.atproto must be a key from com.atproto.server.reserveSigningKey')
 
 /**
- * Make the child, or continue an interrupted attempt. If the request is repeated after the child was made, returns the
- * child again, with a new assertion.
+ * Make the child, or continue an interrupted attempt. Returns what the parent gets. If the request is repeated after
+ * the child was made, returns the child again, with a new assertion.
  *
  * Throws `Forbidden` unless the parent is active, `EmailNotConfirmed` if the parent must confirm its address before its
  * own first record, `InvalidClaim` if the operation does not fit, `HandleNotAvailable`, `DidAlreadyExists` and, if
  * there are too many, `Conflict` (409), and `PlcDirectoryError` (502).
  */
-export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<MadeChild> {
+export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<object> {
   const { ctx } = exchange
   await requireActiveParent(ctx.db, parent)
   await requireConfirmedAddress(ctx, parent)
@@ -85,7 +76,7 @@ export async function makeChild(exchange: Exchange, parent: Did, handle: Handle,
   const begun = await begin(exchange, parent, handle, identity)
   if (begun.child.publishedAt === null) await publish(ctx, begun)
   const registration = await finish(exchange, parent, identity.did, handle)
-  return withAssertion(ctx, registration, handle, identity)
+  return replyAbout(ctx, registration, handle, identity)
 }
 
 async function requireActiveParent(reader: Reader, parent: Did): Promise<void> {
@@ -120,8 +111,7 @@ function begin({ ctx, revalidate }: Exchange, parent: Did, handle: Handle, ident
     if ((await countLivingChildren(tx, parent)) >= MAX_CHILDREN) throw tooManyChildren()
     // Check the key first, so that a caller without one of our keys cannot probe handles.
     if ((await reservedKeyNamed(tx, signingKey, did)) === null) throw notReserved()
-    if (!(await isHandleFree(tx, handle, now)))
-      throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+    if (!(await isHandleFree(tx, handle, now))) throw handleNotAvailable(handle)
     const key = await takeKey(tx, { did, signingKey, parent })
     const registrationId = newAgentId('reg')
     await addAccount(tx, {
@@ -249,14 +239,21 @@ async function assertedAgain(ctx: Context, tx: Tx, { registrationId }: Child, no
   return registration
 }
 
-async function withAssertion(
+async function replyAbout(
   ctx: Context,
   registration: Registration,
   handle: Handle,
-  { did, document }: CeremonyIdentity,
-): Promise<MadeChild> {
+  { did, document: didDocument }: CeremonyIdentity,
+): Promise<object> {
   const scopes = clampedScopes(ctx.config, registration)
-  const assertionExpiresAt = assertionExpiry(ctx)
-  const assertion = await issueAssertion(ctx, registration, { subject: did, scopes, expiresAt: assertionExpiresAt })
-  return { registrationId: registration.id, did, handle, document, assertion, assertionExpiresAt, scopes }
+  const expiresAt = assertionExpiry(ctx)
+  return {
+    registrationId: registration.id,
+    did,
+    handle,
+    didDocument,
+    identityAssertion: await issueAssertion(ctx, registration, { subject: did, scopes, expiresAt }),
+    assertionExpires: wireTime(expiresAt),
+    scopes,
+  }
 }

@@ -36,21 +36,7 @@ async function create(call: RouteCall<OwnerCaller>): Promise<object> {
   await chargeFamily(call)
   replyHeaders.set('Cache-Control', 'no-store')
   const { handle, plcOp } = await readJson(body, childRequest, MAX_BODY_BYTES)
-  const { registrationId, did, document, assertion, assertionExpiresAt, scopes, ...made } = await makeChild(
-    call,
-    caller.did,
-    admitServedHandle(ctx, handle),
-    plcOp,
-  )
-  return {
-    registrationId,
-    did,
-    handle: made.handle,
-    didDocument: document,
-    identityAssertion: assertion,
-    assertionExpires: wireTime(assertionExpiresAt),
-    scopes,
-  }
+  return makeChild(call, caller.did, admitServedHandle(ctx, handle), plcOp)
 }
 
 const list = async ({ ctx, caller }: RouteCall<OwnerCaller>): Promise<object> => ({

@@ -13,7 +13,7 @@ import { newToken } from '../../../platform/secrets/new-token.ts'
 import type { Handle, Millis } from '../../../protocol/identifiers.ts'
 import { passRangeGate } from '../signup/signup.ts'
 import { AddressTaken, withinRefusedAddresses } from '../addresses/addresses.ts'
-import { reservedFor, reserveName, setReservedUntil } from '../handles/handles.ts'
+import { handleNotAvailable, reservedFor, reserveName, setReservedUntil } from '../handles/handles.ts'
 import {
   hasUsedInvite,
   insertClaimCodes,
@@ -54,7 +54,7 @@ async function open(
   const taken = await reserveName(ctx, tx, { handle, email, owner: begun.id, until: keptUntil(ceremony) })
   if (taken === 'email')
     throw new AddressTaken(email, new Refusal(409, 'AccountExists', 'The email address belongs to another account'))
-  if (taken === 'handle') throw new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+  if (taken === 'handle') throw handleNotAvailable(handle)
   await insertCeremony(tx, begun)
   return ceremony
 }

@@ -20,19 +20,13 @@ const didRequest = Type.Object({
   escrowShare: optional(Type.String()),
 })
 
+const absent = { signedCreationOp: null, didWebDocument: null, password: null, recoveryKey: null, escrowShare: null }
+
 export const ceremonyRoutes = [
   route('POST', '/v1/dids', {
     auth: underMasterKey(pending),
     async handler(call) {
-      const {
-        rotationKeyPublic,
-        signedCreationOp = null,
-        didWebDocument = null,
-        password = null,
-        recoveryKey = null,
-        escrowShare = null,
-      } = await readJson(call.body, didRequest)
-      const request = { rotationKeyPublic, signedCreationOp, didWebDocument, password, recoveryKey, escrowShare }
+      const request = { ...absent, ...(await readJson(call.body, didRequest)) }
       const made = await createDid(call, call.caller.ceremony, request, (tx, did) =>
         openWalletSession(tx, did, { byPassword: false }, requestOrigin(call)),
       )

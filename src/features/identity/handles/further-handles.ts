@@ -19,13 +19,12 @@ import {
 } from '../accounts/accounts.ts'
 import { announceIn, revalidate, type By } from '../account-events/account-events.ts'
 import { renameCachedDocument } from '../identity/identity.ts'
-import { admitServedHandle, isGivenName } from './handle-admission.ts'
+import { admitServedHandle, handleNotAvailable, isGivenName } from './handle-admission.ts'
 import { claimName, endClaim, endFailedAttempt, type HeldName } from './name-claims.ts'
 import { deleteReservation } from './name-reservation-store.ts'
 
 const MAX_HANDLES = 10
 
-const handleTaken = (handle: Handle) => new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 const handleUnknown = () => new Refusal(404, 'HandleNotFound', 'No account here has this handle')
 
 /**
@@ -38,10 +37,10 @@ export async function addHandle(by: By, did: Did, text: string): Promise<Handle>
   const handle = admitServedHandle(ctx, text, { allowReserved: await isGivenName(ctx, text) })
   const held = await claimName(ctx, { handle, isFurther: true, did, prepared: null }, async (tx) => {
     await revalidate(by, tx)
-    if (await accountAt(tx, handle)) throw handleTaken(handle)
+    if (await accountAt(tx, handle)) throw handleNotAvailable(handle)
     await requireRoom(tx, did)
   })
-  if (!held) throw handleTaken(handle)
+  if (!held) throw handleNotAvailable(handle)
   try {
     await ctx.db.transaction(async (tx) => {
       await take(ctx, tx, held)
@@ -61,7 +60,7 @@ async function requireRoom(tx: Tx, did: Did): Promise<void> {
 
 async function take(ctx: Context, tx: Tx, held: HeldName): Promise<void> {
   const { did, handle } = held
-  if ((await endClaim(tx, held)) === 0) throw handleTaken(handle)
+  if ((await endClaim(tx, held)) === 0) throw handleNotAvailable(handle)
   const account = await accountOf(tx, did)
   if (!account) throw accountNotFound()
   // Concurrent requests may have added handles since the claim was made.

@@ -76,6 +76,10 @@ export async function admitHandle(
   return outcome.handle
 }
 
+/** The refusal of a handle that is taken, for wallets. Clients of the network get status 400 or another name. */
+export const handleNotAvailable = (handle: Handle) =>
+  new Refusal(409, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+
 /** Returns the handle if policy allows it and it is under one of our domains. Throws `InvalidHandle` if not. */
 export function admitServedHandle(ctx: Pick<Context, 'config'>, text: string, { allowReserved = false } = {}): Handle {
   const outcome = checkHandle(text, handlePolicy(ctx), { allowReserved })

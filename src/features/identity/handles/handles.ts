@@ -1,5 +1,5 @@
 /** The door of handles: which handles accounts may have, which are being claimed, and for whom a handle is reserved. */
-export { admitHandle, admitServedHandle, externalHandle, isGivenName } from './handle-admission.ts'
+export { admitHandle, admitServedHandle, externalHandle, handleNotAvailable, isGivenName } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
 export { addHandle, removeHandle } from './further-handles.ts'
 export {
