@@ -130,8 +130,8 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     patches: [
       {
         path: 'src/features/access/sessions/app-passwords.ts',
-        find: 'exchange.ctx.db.transaction((tx) => endAppPassword(',
-        put: 'exchange.ctx.db.transactionOn([], (tx) => endAppPassword(',
+        find: 'exchange.ctx.db.transaction(async (tx) => {\n    await exchange.revalidate(tx)\n    return endAppPassword(',
+        put: 'exchange.ctx.db.transactionOn([], async (tx) => {\n    await exchange.revalidate(tx)\n    return endAppPassword(',
       },
     ],
     found: /has ended/,
