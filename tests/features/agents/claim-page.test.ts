@@ -357,9 +357,42 @@ describe('on a browser where somebody is signed in', () => {
     const { id, code } = await waiting()
     const shown = await submit({ ...form, user_code: code, account: alice.did }, { cookie })
     expect(asks(shown)).toBe(true)
-    expect((await decide(idOf(shown))).status).toBe(200)
+    expect((await decide(idOf(shown), 'approve', { cookie })).status).toBe(200)
     expect(await statusOf(id)).toBe('claimed')
   })
+
+  test('what is shown there is decided there alone, and only while somebody is signed in', async () => {
+    const { cookie, form } = await signedIn()
+    const shown = async () => {
+      const { id, code } = await waiting()
+      return { id, pageId: idOf(await submit({ ...form, user_code: code, account: alice.did }, { cookie })) }
+    }
+    const signOut = () => submit({ ...form, account: alice.did }, { cookie }, '/account/sign-out')
+    const [elsewhere, here] = [await shown(), await shown()]
+    expect((await decide(elsewhere.pageId)).status).toBe(400)
+    expect((await decide(elsewhere.pageId, 'approve', { cookie: (await signedIn()).cookie })).status).toBe(400)
+    expect((await decide(here.pageId, 'approve', { cookie })).status).toBe(200)
+    const left = await shown()
+    expect((await signOut()).status).toBe(303)
+    expect((await decide(left.pageId, 'approve', { cookie })).status).toBe(400)
+    for (const { id } of [elsewhere, left]) expect(await statusOf(id)).toBe('active')
+  })
+
+  test.each(['approve', 'deny'])(
+    'to %s counts for nothing if the browser is signed out meanwhile',
+    async (decision) => {
+      const { cookie, form } = await signedIn()
+      const { id, code } = await waiting()
+      const pageId = idOf(await submit({ ...form, user_code: code, account: alice.did }, { cookie }))
+      const events = await eventsOf(pds, id)
+      using _ = atOneNode(pds, 'the transactions of one node are interrupted')
+      using __ = beforeTransaction(pds, async () => {
+        expect((await submit({ ...form, account: alice.did }, { cookie }, '/account/sign-out')).status).toBe(303)
+      })
+      expect((await decide(pageId, decision, { cookie })).status).toBe(401)
+      expect(await eventsOf(pds, id)).toEqual(events)
+    },
+  )
 
   test('a code is not looked at for a browser that is signed out meanwhile', async () => {
     const { cookie, form } = await signedIn()

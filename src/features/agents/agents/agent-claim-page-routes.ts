@@ -1,7 +1,9 @@
 /**
  * The page at which people confirm programs. It works in two steps: first sign-in and code, then the decision. In
- * between, the server stores what it has shown to whom. The second form contains nothing but an unguessable id.
+ * between, the server stores what it has shown to whom. The second form contains nothing but an unguessable id. An
+ * account that is signed in on a browser decides on that browser, while it is signed in there.
  */
+import { createHash } from 'node:crypto'
 import { MINUTE_MILLIS } from '../../../base/durations.ts'
 import { route } from '../../../http/endpoint.ts'
 import type { Wording } from '../../../http/html.ts'
@@ -18,6 +20,7 @@ import {
   requireFormToken,
   requireNavigation,
   withPassword,
+  type Device,
   type EnterPage,
 } from '../../access/pages/pages.ts'
 import {
@@ -85,7 +88,7 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
     if (await faultOf(() => requireFormToken(device, form))) return showAgain(call, entered, signedInElsewhere)
     if (!chosen.isStale) {
       chosen.noteUse()
-      return look(call, chosen.account, entered, chosen.revalidate)
+      return look(call, chosen.account, entered, { enter: chosen.revalidate, device })
     }
     if (!chosen.account.hasPassword) return showAgain(call, entered, walletFirst)
   }
@@ -94,15 +97,21 @@ async function identify(call: PageCall, form: URLSearchParams): Promise<Response
   return withPassword(call, form, {
     identifier: chosen?.account.did ?? entered.identifier,
     again: (fault) => showAgain(call, entered, fault),
-    act: (account, enter) => look(call, account, entered, enter),
+    act: (account, enter) => look(call, account, entered, { enter, device: null }),
   })
 }
 
 /**
  * Show what the program with this code asks for, and store what is shown. `enter` throws if the password was replaced
- * meanwhile, or the browser was signed out.
+ * meanwhile, or the browser was signed out. `device` is the browser on which the account is signed in; null if the
+ * person has entered the password.
  */
-async function look(call: PageCall, account: Account, entered: EnteredClaim, enter: EnterPage): Promise<Response> {
+async function look(
+  call: PageCall,
+  account: Account,
+  entered: EnteredClaim,
+  { enter, device }: { enter: EnterPage; device: Device | null },
+): Promise<Response> {
   const { ctx } = call
   const { did } = account
   if (!activityOf(account).active) return showAgain(call, entered, notActive)
@@ -115,9 +124,29 @@ async function look(call: PageCall, account: Account, entered: EnteredClaim, ent
   const expiresAt = ctx.clock.now() + DECISION_MILLIS
   await ctx.db.transaction(async (tx) => {
     await enter(tx)
-    await insertShownClaim(tx, hash, { did, claimId: claim.id, scopes }, expiresAt)
+    await insertShownClaim(tx, keyOn(device, hash), { did, claimId: claim.id, scopes }, expiresAt)
   })
   return decideClaimPage(call, { pageId, account, claim, registration, scopes })
+}
+
+/** The key of what is shown. If an account is signed in on a browser, the key depends on the cookie of that browser. */
+const keyOn = (device: Device | null, idHash: string): string =>
+  device === null ? idHash : createHash('sha256').update(`${idHash} on ${device.tokenHash}`).digest('hex')
+
+/**
+ * Returns what was shown with this id, and its key. If it was shown to an account that is signed in on this browser,
+ * `call.revalidate` then throws once the account is signed out. Null if there is none, or not for this browser.
+ */
+async function shownBefore(call: PageCall, idHash: string): Promise<{ key: string; shown: ShownClaim } | null> {
+  const { db, clock } = call.ctx
+  for (const device of [null, await deviceOf(call)]) {
+    const key = keyOn(device, idHash)
+    const shown = await findShownClaim(db, key, clock.now())
+    const signedIn = device?.accounts.find(({ account }) => account.did === shown?.did)
+    if (signedIn) call.revalidate = signedIn.revalidate
+    if (shown !== null && (device === null || signedIn)) return { key, shown }
+  }
+  return null
 }
 
 const decisions = {
@@ -139,10 +168,11 @@ async function decide(call: PageCall, form: URLSearchParams): Promise<Response> 
   if (!Object.hasOwn(decisions, name)) throw pageRefusal('The form neither approves nor denies.')
   const { carryOut, ending } = decisions[name as keyof typeof decisions]
   const idHash = opaqueTokenHash(form.get('id') ?? '')
+  const found = idHash && (await shownBefore(call, idHash))
+  if (!found) return startAgain(call, texts.gone)
+  const { key, shown } = found
   const now = ctx.clock.now()
-  const shown = idHash && (await findShownClaim(ctx.db, idHash, now))
-  if (!shown) return startAgain(call, texts.gone)
-  const take = async (tx: Tx) => (await takeShownClaim(tx, idHash, now)) > 0
+  const take = async (tx: Tx) => (await takeShownClaim(tx, key, now)) > 0
   if (shown.scopes.join(' ') !== grantedScopes(ctx).join(' ')) {
     await ctx.db.transaction(take)
     return startAgain(call, texts.changed)

@@ -272,6 +272,7 @@ export async function denyClaim(exchange: Exchange, did: Did, claimId: string, t
   const { db, clock } = exchange.ctx
   const now = clock.now()
   const decision = await db.transaction(async (tx): Promise<Decision> => {
+    await exchange.revalidate(tx)
     if (!(await take(tx))) return 'gone'
     const claim = await findClaim(tx, claimId)
     const registration = claim && (await findRegistration(tx, claim.registrationId))
