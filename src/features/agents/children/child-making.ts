@@ -9,7 +9,6 @@
  * 2. submit the identity to the directory, and store that the directory has it;
  * 3. in one transaction, add the registration of the agent, and activate and announce the account.
  */
-import { createHash } from 'node:crypto'
 import type { Exchange } from '../../../http/endpoint.ts'
 import { forbidden, invalidClaim, Refusal } from '../../../http/errors.ts'
 import { forgetAccount } from '../../../http/hooks.ts'
@@ -150,8 +149,7 @@ async function requireResumable(tx: Tx, child: Child, parent: Did): Promise<Chil
 }
 
 async function takeKey(tx: Tx, { did, signingKey, parent }: { did: Did; signingKey: string; parent: Did }) {
-  const boundTo = createHash('sha256').update(parent).digest('hex')
-  if ((await bindReservedKey(tx, { signingKey, did, boundTo })) === 0) throw notReserved()
+  if ((await bindReservedKey(tx, { signingKey, did, boundTo: parent })) === 0) throw notReserved()
   return (await takeReservedKey(tx, did))!
 }
 

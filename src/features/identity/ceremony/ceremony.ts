@@ -16,7 +16,7 @@ import { authenticationRequired, internalError, invalidClaim, Refusal } from '..
 import { requestOrigin } from '../../../http/origin.ts'
 import { personsLanguage } from '../../../http/page-language.ts'
 import type { Context } from '../../../platform/context.ts'
-import type { Reader, Tx } from '../../../platform/database/database.ts'
+import type { Tx } from '../../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../../platform/network/directory-client.ts'
 import {
   checkCeremonyDocument,
@@ -28,13 +28,14 @@ import { didWebUrl } from '../../../protocol/did-document.ts'
 import { parseShare, shareIndexes, type EscrowShare } from '../../../protocol/escrow-share.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import type { Operation } from '../../../protocol/plc.ts'
-import { accountOf, addAccount } from '../accounts/accounts.ts'
+import { addAccount } from '../accounts/accounts.ts'
 import { announceIn, rememberPlace } from '../account-events/account-events.ts'
 import { hashPassword, passwordFault } from '../passwords/passwords.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { depositShare } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../../data/firehose/firehose.ts'
 import { fetchPublished, keepDidDocument, submitOperation, verdictOf } from '../identity/identity.ts'
+import { requireNoAccount } from '../signup/signup.ts'
 import { passOnReservations } from '../handles/handles.ts'
 import { putWebDocument } from '../web-documents/web-documents.ts'
 import { passOnInvites } from '../invites/invites.ts'
@@ -153,11 +154,6 @@ async function requirePublished(ctx: Context, did: Did, text: string): Promise<v
 }
 
 const directoryFailed = (message: string) => new Refusal(502, 'PlcDirectoryError', message)
-const didAlreadyExists = () => new Refusal(409, 'DidAlreadyExists', 'The DID has an account here')
-
-async function requireNoAccount(reader: Reader, did: Did): Promise<void> {
-  if (await accountOf(reader, did)) throw didAlreadyExists()
-}
 
 /** Store which identity is about to be submitted to the directory. From then on, any other identity is refused. */
 function storeDid({ db }: Context, id: string, did: Did): Promise<void> {

@@ -58,8 +58,8 @@ export async function makeCodes(
 
 /** Returns a code of the operator that can still be used. If there is none, creates one that admits one account. */
 export async function usableOperatorCode(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx): Promise<string> {
-  const open = (await listCodesOf(tx, OPERATOR)).filter((code) => !code.disabled && !isUsedUp(code))
-  for (const { code } of open) if (await isInviteUsable(tx, code, { handle: null, now: ctx.clock.now() })) return code
+  for (const { code } of (await listCodesOf(tx, OPERATOR)).filter(isOpen))
+    if (await isInviteUsable(tx, code, { handle: null, now: ctx.clock.now() })) return code
   const [made] = await makeCodes(ctx, tx, { forAccount: OPERATOR, createdBy: OPERATOR, uses: 1, count: 1 })
   return made!
 }
@@ -80,7 +80,7 @@ export async function makeEarnedCodes(
     epochAt,
     intervalMillis: intervalSecs * 1000,
     madeSinceEpoch: own.filter((code) => code.createdAt > epochAt).length,
-    unused: own.filter((code) => !code.disabled && !isUsedUp(code)).length,
+    unused: own.filter(isOpen).length,
   })
   await makeCodes(ctx, tx, { forAccount: did, createdBy: did, uses: 1, count, disabled: invitesDisabled })
 }
@@ -93,11 +93,13 @@ export const usableInvitesOf = async (ctx: Context, account: Account): Promise<I
   ctx.config.inviteCodeRequired && activityOf(account).active
     ? ctx.db.transaction(async (tx) => {
         await makeEarnedCodes(ctx, tx, account)
-        return (await listCodesOf(tx, account.did)).filter((code) => !code.disabled && !isUsedUp(code))
+        return (await listCodesOf(tx, account.did)).filter(isOpen)
       })
     : []
 
 export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
+
+const isOpen = (code: InviteCode): boolean => !code.disabled && !isUsedUp(code)
 
 /**
  * Returns a code as com.atproto.server.defs#inviteCode. Uses by pending accounts, which have no DID yet, are left out.

@@ -1,4 +1,5 @@
 /** SQL of the `reserved_signing_key` table. */
+import { createHash } from 'node:crypto'
 import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { WrappedKey } from '../../../platform/secrets/signing-keys.ts'
@@ -14,17 +15,19 @@ export const reservedKeyNamed = (reader: Reader, signingKey: string, did: Did): 
   )
 
 /**
- * Reserve a key for a DID, in place of an earlier one, and bind it to one sign-up. Returns 0 if the key no longer
- * exists, is reserved for another DID, or is bound to another sign-up.
+ * Reserve a key for a DID, in place of an earlier one, and bind it to one sign-up: to the person that `boundTo` names,
+ * of which only the hash is stored. Returns 0 if the key no longer exists, is reserved for another DID, or is bound to
+ * another sign-up.
  */
 export async function bindReservedKey(
   tx: Tx,
   { signingKey, did, boundTo }: { signingKey: string; did: Did; boundTo: string },
 ): Promise<number> {
+  const hash = createHash('sha256').update(boundTo).digest('hex')
   await tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did} AND signing_key <> ${signingKey}`)
   return tx.run(sql`
-    UPDATE reserved_signing_key SET did = ${did}, bound_to = ${boundTo}
-    WHERE signing_key = ${signingKey} AND (did IS NULL OR did = ${did}) AND (bound_to IS NULL OR bound_to = ${boundTo})`)
+    UPDATE reserved_signing_key SET did = ${did}, bound_to = ${hash}
+    WHERE signing_key = ${signingKey} AND (did IS NULL OR did = ${did}) AND (bound_to IS NULL OR bound_to = ${hash})`)
 }
 
 export const insertReservedKey = (

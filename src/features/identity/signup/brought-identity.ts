@@ -2,7 +2,6 @@
  * The identity that a client brings to its sign-up: a genesis operation which the client has signed, and which names a
  * signing key that was reserved here. The server signs nothing, so it can neither change the identity nor end it.
  */
-import { createHash } from 'node:crypto'
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Reader, Tx } from '../../../platform/database/database.ts'
@@ -52,10 +51,10 @@ export async function checkBroughtIdentity(
  */
 export async function bindBroughtKey(tx: Tx, { did, key }: BroughtIdentity, email: string): Promise<void> {
   await requireNoAccount(tx, did)
-  const boundTo = createHash('sha256').update(email).digest('hex')
-  if ((await bindReservedKey(tx, { signingKey: key.signingKey, did, boundTo })) === 0) throw notReserved()
+  if ((await bindReservedKey(tx, { signingKey: key.signingKey, did, boundTo: email })) === 0) throw notReserved()
 }
 
-async function requireNoAccount(reader: Reader, did: Did): Promise<void> {
+/** Throws `DidAlreadyExists` (409) if the identity has an account here. */
+export async function requireNoAccount(reader: Reader, did: Did): Promise<void> {
   if (await accountOf(reader, did)) throw new Refusal(409, 'DidAlreadyExists', 'The DID has an account here')
 }

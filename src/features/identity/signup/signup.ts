@@ -47,6 +47,7 @@ import {
   type SignupRequest,
 } from './signup-rules.ts'
 
+export { requireNoAccount } from './brought-identity.ts'
 export { passRangeGate, signupNeeds, type GateAnswers, type SignupNeeds } from './signup-gates.ts'
 
 /** A migrated account that is not activated within this time may be deleted. */
