@@ -32,14 +32,17 @@ export type Throttle = <T>(work: () => Promise<T>) => Promise<T>
 /** For work that someone waits for. */
 export const unthrottled: Throttle = (work) => work()
 
-/** Deletes rows in pieces of `size`, each of which `deleteSome` does. Returns how many rows there were. */
+/**
+ * Deletes rows in pieces, until `deleteSome` finds none. A piece has at most `size` rows, and fewer if they are large.
+ * Returns how many rows there were.
+ */
 export async function deleteInPieces(
   throttled: Throttle,
   size: number,
   deleteSome: (limit: number) => Promise<number>,
 ): Promise<number> {
   let total = 0
-  for (let deleted = size; deleted >= size; total += deleted) deleted = await throttled(() => deleteSome(size))
+  for (let deleted = size; deleted > 0; total += deleted) deleted = await throttled(() => deleteSome(size))
   return total
 }
 

@@ -6,6 +6,7 @@ import type { Did } from '../../../src/protocol/identifiers.ts'
 import { startUpstream, type Upstream } from '../../support/servers/upstream.ts'
 import { seedAccount } from '../../support/clients/seed-account.ts'
 import { setUp } from '../../support/set-up.ts'
+import { thrownBy } from '../../support/thrown.ts'
 import { useWorld } from '../../support/world.ts'
 
 let dids: Did[]
@@ -183,6 +184,19 @@ test.each(failures)('a labeler that answers %s once keeps its flags, and the oth
     [20, 'spam', first.did],
   ])
   said.delete(second.did)
+  await sweep()
+})
+
+test('a pass ends with the server, however many accounts are left to ask about', async () => {
+  let stopped: Promise<void> | null = null
+  first.answer('com.atproto.label.queryLabels', () => {
+    stopped ??= pds.stop()
+    return Response.json({ labels: [] })
+  })
+  expect(await thrownBy(sweep())).toThrow('the server is shutting down')
+  await stopped
+  expect([first.received.length, second.received.length]).toEqual([1, 0])
+  await pds.restart()
   await sweep()
 })
 

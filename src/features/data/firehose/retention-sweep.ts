@@ -1,6 +1,7 @@
 /**
  * Deletes old events, by age and by count. Deleted events are always a prefix of the log, and the newest event is kept.
  */
+import { deleteInPieces, throttle } from '../../../base/pace.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { headSeq, lastSeqBefore, logLock, pruneEvents } from './event-log.ts'
@@ -13,14 +14,10 @@ export const retentionSweep: Sweep = {
   destructive: true,
   intervalSecs: ({ firehose }) => firehose.gcIntervalSecs,
   counts: { swept: 'firehose_gc_swept_total' },
-  async run(ctx) {
+  async run(ctx, stopping) {
     const through = await watermark(ctx)
-    const report = { swept: 0, errors: 0 }
-    for (;;) {
-      const deleted = await ctx.db.transactionOn(logLock, (tx) => pruneEvents(tx, through, CHUNK_ROWS))
-      report.swept += deleted
-      if (deleted < CHUNK_ROWS) return report
-    }
+    const pruneSome = (limit: number) => ctx.db.transactionOn(logLock, (tx) => pruneEvents(tx, through, limit))
+    return { swept: await deleteInPieces(throttle(stopping, ctx.busyShare), CHUNK_ROWS, pruneSome), errors: 0 }
   },
 }
 

@@ -40,7 +40,7 @@ export const labelerWatchSweep: Sweep = {
   intervalSecs: ({ labeler }) => labeler.pollIntervalSecs,
   atStart: true,
   counts: { swept: 'labeler_watch_changes_total' },
-  async run(ctx) {
+  async run(ctx, stopping) {
     const { watched } = ctx.config.labeler
     const report = {
       swept: await ctx.db.transaction((tx) =>
@@ -53,7 +53,7 @@ export const labelerWatchSweep: Sweep = {
     }
     for (const labeler of watched) {
       try {
-        report.swept += await reconcileFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
+        report.swept += await reconcileFlags(ctx, labeler.did, await askLabeler(ctx, labeler, stopping))
       } catch (error) {
         if (!(error instanceof LabelerFault || error instanceof OutboundError || error instanceof LookupsFull))
           throw error
@@ -69,14 +69,18 @@ export const labelerWatchSweep: Sweep = {
 }
 
 /** Returns the labels in force on all accounts. Throws `LabelerFault` or an outbound error if any query fails. */
-async function askLabeler(ctx: Context, { did: labeler, labels: values }: WatchedLabeler): Promise<AccountLabel[]> {
+async function askLabeler(
+  ctx: Context,
+  { did: labeler, labels: values }: WatchedLabeler,
+  stopping: AbortSignal,
+): Promise<AccountLabel[]> {
   const resolution = await resolveDid(ctx, labeler)
   const endpoint = resolution.ok ? serviceEndpoint(resolution.document, 'atproto_labeler') : null
   if (endpoint === null) throw new LabelerFault('its DID document names no labeler')
   const holding: AccountLabel[] = []
   for await (const dids of accountBatches(ctx)) {
     const tally = new LabelTally({ labeler, values, dids })
-    for await (const label of labelsAbout(ctx, endpoint, labeler, dids))
+    for await (const label of labelsAbout(ctx, { endpoint, labeler, dids }, stopping))
       if (!tally.add(label))
         throw new LabelerFault(`it returned more than ${MAX_VALUES_PER_ACCOUNT} values for an account`)
     holding.push(...tally.holding(ctx.clock.now()))
@@ -94,14 +98,14 @@ async function* accountBatches({ db }: Context): AsyncGenerator<Did[]> {
 
 async function* labelsAbout(
   ctx: Context,
-  endpoint: string,
-  labeler: Did,
-  dids: readonly Did[],
+  { endpoint, labeler, dids }: { endpoint: string; labeler: Did; dids: readonly Did[] },
+  stopping: AbortSignal,
 ): AsyncGenerator<unknown> {
   const question = new URLSearchParams({ sources: labeler, limit: String(LABELS_PER_PAGE) })
   for (const did of dids) question.append('uriPatterns', did)
   for (let page = 0; page < MAX_PAGES; page++) {
-    const { labels, cursor } = await labelPage(ctx, `${endpoint}/xrpc/com.atproto.label.queryLabels?${question}`)
+    const url = `${endpoint}/xrpc/com.atproto.label.queryLabels?${question}`
+    const { labels, cursor } = await labelPage(ctx, url, stopping)
     yield* labels
     if (labels.length === 0 || cursor === null) return
     question.set('cursor', cursor)
@@ -109,8 +113,13 @@ async function* labelsAbout(
   throw new LabelerFault(`it returned more than ${MAX_PAGES} pages`)
 }
 
-async function labelPage({ outbound }: Context, url: string): Promise<{ labels: unknown[]; cursor: string | null }> {
+async function labelPage(
+  { outbound }: Context,
+  url: string,
+  stopping: AbortSignal,
+): Promise<{ labels: unknown[]; cursor: string | null }> {
   const response = await outbound.fetch(url, {
+    signal: stopping,
     headersTimeoutMillis: TIMEOUT_MILLIS,
     bodyTimeoutMillis: TIMEOUT_MILLIS,
     maxBytes: MAX_PAGE_BYTES,

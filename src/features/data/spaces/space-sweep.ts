@@ -4,7 +4,7 @@
  */
 import type { Context } from '../../../platform/context.ts'
 import { inPages, type Tx } from '../../../platform/database/database.ts'
-import { throttle, type Throttle } from '../../../base/pace.ts'
+import { deleteInPieces, throttle, type Throttle } from '../../../base/pace.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import type { Tid } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
@@ -34,14 +34,13 @@ export const spaceSweep: Sweep = {
   async run(ctx, stopping) {
     const throttled = throttle(stopping, ctx.busyShare)
     const report = { rows: 0, repos: 0 }
-    const deleteAll = async (deleteSome: (tx: Tx) => Promise<number>) => {
-      for (let deleted = ROWS; deleted > 0; report.rows += deleted)
-        deleted = await throttled(() => ctx.db.transaction(deleteSome))
+    const deleteAll = async (deleteSome: (tx: Tx, limit: number) => Promise<number>) => {
+      report.rows += await deleteInPieces(throttled, ROWS, (limit) => ctx.db.transaction((tx) => deleteSome(tx, limit)))
     }
     for await (const repos of inPages(PAGE_REPOS, { id: 0 }, ({ id }, limit) => listDisowned(ctx.db, id, limit)))
       for (const { id } of repos) {
-        await deleteAll((tx) => deleteSomeSpaceRecords(tx, id, ROWS))
-        await deleteAll((tx) => deleteSomeSpaceOps(tx, id, null, ROWS))
+        await deleteAll((tx, limit) => deleteSomeSpaceRecords(tx, id, limit))
+        await deleteAll((tx, limit) => deleteSomeSpaceOps(tx, id, null, limit))
         report.repos += await ctx.db.transaction((tx) => deleteSpaceRepo(tx, id))
       }
     if (!ctx.config.spaces.enabled) return report
@@ -52,7 +51,7 @@ export const spaceSweep: Sweep = {
       for (const { id } of repos) {
         const tooMany = await lastBeyondKept(ctx, id, throttled)
         const upTo = tooMany !== null && tooMany > tooOld ? tooMany : tooOld
-        await deleteAll((tx) => deleteSomeSpaceOps(tx, id, upTo, ROWS))
+        await deleteAll((tx, limit) => deleteSomeSpaceOps(tx, id, upTo, limit))
       }
     return report
   },

@@ -1,5 +1,6 @@
 /** Deletes old nonces of operator requests, expired pairing codes, and sessions that have ended. */
 import { DAY_MILLIS } from '../../../base/durations.ts'
+import { deleteInPieces, throttle } from '../../../base/pace.ts'
 import type { Sweep } from '../../../platform/running/sweeps.ts'
 import { aliveBounds } from './operator-sessions.ts'
 import { deleteOldOperatorSessions } from './operator-session-store.ts'
@@ -16,19 +17,19 @@ export const adminNonceSweep: Sweep = {
   destructive: true,
   counts: { swept: 'admin_nonce_sweep_swept_total' },
   intervalSecs: ({ adminDevices }) => adminDevices.nonceSweepIntervalSecs,
-  async run(ctx) {
+  async run(ctx, stopping) {
     const { db, clock, config } = ctx
+    const throttled = throttle(stopping, ctx.busyShare)
     const seenBefore = clock.now() - config.adminDevices.nonceMaxAgeSecs * 1000
-    const report = { swept: 0, errors: 0 }
-    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;) {
-      deleted = await db.transaction((tx) => deleteNonces(tx, { seenBefore, limit: SWEEP_ROWS }))
-      report.swept += deleted
-    }
+    const swept = await deleteInPieces(throttled, SWEEP_ROWS, (limit) =>
+      db.transaction((tx) => deleteNonces(tx, { seenBefore, limit })),
+    )
     await db.transaction((tx) => deletePairingCodes(tx, clock.now()))
     const { openedAfter, usedAfter } = aliveBounds(ctx)
     const old = { openedAfter: openedAfter - KEPT_SESSION_MILLIS, usedAfter: usedAfter - KEPT_SESSION_MILLIS }
-    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;)
-      deleted = await db.transaction((tx) => deleteOldOperatorSessions(tx, old, SWEEP_ROWS))
-    return report
+    await deleteInPieces(throttled, SWEEP_ROWS, (limit) =>
+      db.transaction((tx) => deleteOldOperatorSessions(tx, old, limit)),
+    )
+    return { swept, errors: 0 }
   },
 }

@@ -1,0 +1,19 @@
+/** A stop does not wait for sweeps that delete many rows: the next pass goes on. */
+import { expect, test } from 'bun:test'
+import { deleteAccount } from '../../../src/features/identity/account-changes/account-changes.ts'
+import type { Did } from '../../../src/protocol/identifiers.ts'
+import { createAccount } from '../../support/clients/account.ts'
+import { startPds } from '../../support/servers/pds.ts'
+import { thrownBy } from '../../support/thrown.ts'
+
+test.each(['firehose-gc', 'abandoned-repos', 'admin-nonce-sweep', 'spaces'])(
+  'a pass of %s ends with the server',
+  async (name) => {
+    await using pds = await startPds({ spaces: { enabled: true } })
+    const { did } = await createAccount(pds, 'leaver')
+    await deleteAccount(pds, did as Did)
+    const pass = thrownBy(pds.runSweep(name))
+    await pds.stop()
+    expect(await pass).toThrow('the server is shutting down')
+  },
+)
