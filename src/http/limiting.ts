@@ -4,7 +4,7 @@ import { POINT_BYTES, tighter, writePoints } from '../platform/running/limits.ts
 import type { Client } from '../base/fair-queue.ts'
 import { budgetsOf } from './client-address.ts'
 import type { Exchange, Limit } from './endpoint.ts'
-import { Refusal } from './errors.ts'
+import { isStorageOutage, Refusal } from './errors.ts'
 import { tell } from './limit-headers.ts'
 
 /** Metric labels of limits that are not specific to one endpoint. */
@@ -50,6 +50,20 @@ export async function charge(exchange: Exchange, what: LimitName | Charge): Prom
   if (!config.rateLimit.enabled) return
   const charges = typeof what === 'string' ? chargesOf(exchange.client, what) : [what]
   applyLimit(exchange, await limits.chargeShared(...charges))
+}
+
+/**
+ * Run a write whose transaction revalidates the caller. A write that fails before its transaction is charged too, so a
+ * failure also revalidates the caller: once a session is known to have ended, its guard refuses it before the charge.
+ * Not in an outage: a failed revalidation would replace an error that says that the write may have taken effect.
+ */
+export async function chargedWrite<Result>(exchange: Exchange, write: () => Promise<Result>): Promise<Result> {
+  try {
+    return await write()
+  } catch (error) {
+    if (!isStorageOutage(error)) await exchange.revalidate(exchange.ctx.db)
+    throw error
+  }
 }
 
 /**

@@ -293,12 +293,15 @@ test('a takedown limits sessions, which end as others do, and at the latest when
   expect([await export_(second), await export_(account), await refresh()]).toMatchObject([ended, ended, ended])
 })
 
-test('what an ended session tries is not charged to its account', async () => {
-  await using limited = await startPds()
+test.each([
+  ['a repository', 'com.atproto.repo.createRecord', () => ({})],
+  ['a space', 'com.atproto.space.createRecord', (did: string) => ({ space: `at://${did}/space/com.example.place/a` })],
+])('what an ended session tries in %s is not charged to its account', async (_, nsid, more) => {
+  await using limited = await startPds({ spaces: { enabled: true } })
   const account = await createAccount(limited, 'alice')
   await xrpc(limited, 'com.atproto.server.deleteSession', { method: 'POST', headers: bearer(account.refreshJwt) })
   const attempt = (repo: string) =>
-    account.call('com.atproto.repo.createRecord', { json: { repo, collection: COLLECTION, record: record() } })
+    account.call(nsid, { json: { repo, collection: COLLECTION, record: record(), ...more(account.did) } })
   const left = () => limited.ctx.limits.charge({ name: 'repoWrite', key: account.did, cost: 0 })!.remaining
   const before = left()
   // The first is charged: it finds that the session has ended, though it would be refused for another reason.

@@ -277,9 +277,9 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     what: 'a look at the session that fails takes the place of the error that says that the outcome is unknown',
     patches: [
       {
-        path: 'src/features/data/repo/write-routes.ts',
-        find: 'if (!isStorageOutage(error)) await call.revalidate(ctx.db)',
-        put: 'await call.revalidate(ctx.db)',
+        path: 'src/http/limiting.ts',
+        find: 'if (!isStorageOutage(error)) await exchange.revalidate(exchange.ctx.db)',
+        put: 'await exchange.revalidate(exchange.ctx.db)',
       },
     ],
     found: /was told that this was not done/,

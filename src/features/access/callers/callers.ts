@@ -3,7 +3,7 @@
  * credential declare it in their `Feature`, and import this one.
  */
 import type { Act, CredentialKind } from '../../../http/credential.ts'
-import type { Exchange } from '../../../http/endpoint.ts'
+import { perAccount, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
 import { credentialOf } from '../../../http/hooks.ts'
 import { charge } from '../../../http/limiting.ts'
 import type { Revalidation } from '../../../http/revalidation.ts'
@@ -133,6 +133,12 @@ export function revalidationOf(ctx: Context, caller: AccessCaller | AccountServi
 /** Throws `InvalidToken` (401) if the agent may no longer act. */
 export const revalidateAgent = (ctx: Context, reader: Reader, agent: AgentCaller): Promise<void> =>
   credentialOf(ctx, agentKind).revalidate!(agent, ctx, reader)
+
+/** Charges write points to the account of the caller, which has one budget for everything that it writes. */
+export const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
+  ...perAccount('repoWrite'),
+  cost: ({ input }) => cost(input),
+})
 
 /** Throws `RateLimitExceeded` if the record of what agents and delegates of the account do would grow too fast. */
 export const chargeRecord = (exchange: Exchange, { did }: RecordedCaller): Promise<void> =>

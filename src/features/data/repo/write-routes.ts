@@ -1,12 +1,12 @@
 /** Methods of `com.atproto.repo` that change records. */
-import { invalidRequest, isStorageOutage } from '../../../http/errors.ts'
-import { procedure, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
-import { chargeBytes } from '../../../http/limiting.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { procedure, type Exchange } from '../../../http/endpoint.ts'
+import { chargeBytes, chargedWrite } from '../../../http/limiting.ts'
 import { MAX_EVENT_BYTES, MAX_OPS_PER_COMMIT } from '../../../protocol/commit.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
 import { writePoints } from '../../../platform/running/limits.ts'
 import { access } from '../../access/auth/auth.ts'
-import type { AccessCaller } from '../../access/callers/callers.ts'
+import { writesOf, type AccessCaller } from '../../access/callers/callers.ts'
 import { EventTooLarge, type CommitMeta } from './commit-writer.ts'
 import {
   requireOwnRepo,
@@ -21,32 +21,22 @@ const writer = access({ grants: 'any', agents: true, handlerRevalidates: true })
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
 
-/** Charges the account's write points. */
-const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
-  name: 'repoWrite',
-  key: ({ caller }) => caller.did,
-  cost: ({ input }) => cost(input),
-})
-
-/**
- * The transaction re-checks the session. A write that fails before its transaction is charged too, so the session is
- * also re-checked here. Not in an outage: a failed re-check would replace an error that says that the writes may have
- * taken effect.
- */
 async function write(
   call: Exchange & { caller: AccessCaller },
   repo: string,
   input: WriteInput,
 ): Promise<WriteOutcome> {
   const { ctx, caller } = call
+  const { writes } = input
   try {
-    if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
-    const outcome = await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
-    if (outcome.commit !== null) chargeBytes(call, input.writes, outcome.commit.paidBytes)
+    const outcome = await chargedWrite(call, async () => {
+      if (writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
+      return writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
+    })
+    if (outcome.commit !== null) chargeBytes(call, writes, outcome.commit.paidBytes)
     return outcome
   } catch (error) {
-    if (!isStorageOutage(error)) await call.revalidate(ctx.db)
-    if (error instanceof EventTooLarge) chargeBytes(call, input.writes, MAX_EVENT_BYTES)
+    if (error instanceof EventTooLarge) chargeBytes(call, writes, MAX_EVENT_BYTES)
     throw error
   }
 }

@@ -1,10 +1,10 @@
 /** Methods of `com.atproto.space`: what an account writes in spaces, and what it reads of that. */
-import { perAccount, procedure, query, type CallLimit, type Exchange } from '../../../http/endpoint.ts'
-import { chargeBytes } from '../../../http/limiting.ts'
+import { perAccount, procedure, query, type Exchange } from '../../../http/endpoint.ts'
+import { chargeBytes, chargedWrite } from '../../../http/limiting.ts'
 import { writePoints } from '../../../platform/running/limits.ts'
 import type { LexMethods } from '../../../protocol/lexicons/generated/types.ts'
 import { parseSpaceUri } from '../../../protocol/space-address.ts'
-import type { AccessCaller } from '../../access/callers/callers.ts'
+import { writesOf, type AccessCaller } from '../../access/callers/callers.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did, SpaceUri } from '../../../protocol/identifiers.ts'
 import { spaceBlobs } from '../blobs/blobs.ts'
@@ -15,13 +15,6 @@ import { writeToSpace, type SpaceWrite, type SpaceWriteInput, type SpaceWriteRes
 
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
-
-/** Charges the account's write points. The account has one budget for everything that it writes. */
-const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
-  name: 'repoWrite',
-  key: ({ caller }) => caller.did,
-  cost: ({ input }) => cost(input),
-})
 
 const reads = perAccount('spaceRead')
 const writing = { auth: spaceWriter, capability: 'spaces', maxBytes: MAX_BYTES } as const
@@ -46,7 +39,7 @@ function ownPlace<Params extends { space: SpaceUri; repo: Did }>({
 }
 
 async function write(call: Exchange & { caller: AccessCaller }, input: SpaceWriteInput): Promise<SpaceWriteResult[]> {
-  const { results, bytes } = await writeToSpace(call.ctx, call.caller, input)
+  const { results, bytes } = await chargedWrite(call, () => writeToSpace(call.ctx, call.caller, input))
   chargeBytes(call, input.writes, bytes)
   return results
 }
