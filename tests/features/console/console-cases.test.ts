@@ -19,11 +19,11 @@ async function signedIn(account: { did: string }): Promise<ConsoleBrowser> {
   expect((await browser.signIn(account.did)).status).toBe(303)
   return browser
 }
-const report = (subject: string, reason: string) =>
+const report = (subject: string, reason: string, reasonType = `com.example.<b>#${'r'.repeat(20)}`) =>
   alice.call('com.atproto.moderation.createReport', {
     headers: { 'atproto-proxy': `${pds.ctx.config.serverDid}#atproto_labeler` },
     json: {
-      reasonType: `com.example.<b>#${'r'.repeat(20)}`,
+      reasonType,
       reason,
       subject: { $type: 'com.atproto.admin.defs#repoRef', did: subject },
     },
@@ -47,6 +47,8 @@ test('a moderator notes, postpones, decides and answers, and what strangers wrot
   expect((await exported('text')).body).toContain('The case has not been decided')
   const hasty = await browser.act('case-deadline', { id, reason: '', days: '3' })
   expect([hasty.status, hasty.body.includes('Nothing was done')]).toEqual([400, true])
+  const blank = await browser.act('case-deadline', { id, reason: 'the holder asked', days: ' ' })
+  expect([blank.status, blank.body.includes('Days from now')]).toEqual([400, true])
   await act('case-deadline', { days: '3', reason: 'the holder asked' })
   await act('case-decide', { decision: 'takedown', why: HOSTILE })
   expect(await bob.call('com.atproto.server.getSession')).toMatchObject({ status: 400 })
@@ -74,6 +76,22 @@ test('a moderator notes, postpones, decides and answers, and what strangers wrot
   for (const { body } of [file, text]) expect(JSON.stringify(body)).not.toContain(alice.did)
   expect((await browser.open('/admin/audit')).body).not.toContain('<script')
   expect((await logIn(pds, bob, PASSWORD)).did).toBe(bob.did)
+})
+
+test('a case with many long reports and notes is shown in pieces', async () => {
+  const carol = await createAccount(pds, 'carol')
+  const long = 'x'.repeat(2000)
+  for (let i = 0; i < 12; i++) expect((await report(carol.did, long, `com.example.reason#${i}`)).status).toBe(200)
+  const browser = await signedIn(mona)
+  const id = idIn((await browser.open(`/admin/cases?did=${carol.did}`)).body)
+  for (let i = 0; i < 11; i++) await browser.act('case-note', { id, reason: '', note: long })
+  const shown = async (place: string) => (await browser.open(`/admin/case?id=${id}${place}`)).body as string
+  const first = await shown('')
+  expect(Buffer.byteLength(first)).toBeLessThan(60_000)
+  expect(first).toContain(`href="/admin/case?id=${id}&amp;reports=10"`)
+  expect(first).toContain(`href="/admin/case?id=${id}&amp;notes=10"`)
+  const longOnes = (body: string) => body.match(/x{2000}/g)!.length
+  expect([longOnes(first), longOnes(await shown('&reports=10&notes=10'))]).toEqual([20, 3])
 })
 
 test('a decision that does not fit is refused on a page, and a stranger case is none', async () => {

@@ -8,6 +8,7 @@ import {
   accountStates,
   actForm,
   actorName,
+  bodyOf,
   factList,
   FORM_ROWS,
   framed,
@@ -19,6 +20,7 @@ import {
   pieceOf,
   placeOf,
   refusalNote,
+  refusedPage,
   wordFor,
 } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
@@ -45,7 +47,7 @@ interface Listed {
 
 export const accountUrl = (did: string): string => `/admin/account?${new URLSearchParams({ did }).toString()}`
 
-const linkTo = ({ did, handle }: { did: string; handle: string | null }): Html =>
+export const accountLink = ({ did, handle }: { did: string; handle: string | null }): Html =>
   html`<a href="${accountUrl(did)}">${handle ?? did}</a>`
 
 export async function accountsPage(desk: Desk): Promise<Response> {
@@ -54,9 +56,7 @@ export async function accountsPage(desk: Desk): Promise<Response> {
   const status = searchParams.get('status') ?? ''
   const query = new URLSearchParams({ limit: String(ROWS), q: text, status, cursor: searchParams.get('cursor') ?? '' })
   const answer = await ask(desk, `/v1/admin/accounts?${query}`)
-  const { accounts, flaggedTotal, cursor } = answer.ok
-    ? (answer.body as Listed)
-    : { accounts: [], flaggedTotal: 0, cursor: undefined }
+  const { accounts, flaggedTotal, cursor } = bodyOf<Listed>(answer, { accounts: [], flaggedTotal: 0 })
   return framed(desk, {
     title: consoleTexts.accounts,
     body: html`
@@ -73,7 +73,7 @@ export async function accountsPage(desk: Desk): Promise<Response> {
   <p class="quiet">${texts.flaggedFirst({ count: flaggedTotal })}</p>
   ${listOf(
     accounts.map(({ did, handle, createdAt, status: state, totalBytes, flags }) =>
-      noteRow(linkTo({ did, handle }), [
+      noteRow(accountLink({ did, handle }), [
         html`<code>${did}</code>`,
         texts.listed({
           state: wordFor(accountStates, state),
@@ -127,7 +127,7 @@ interface Access {
 interface Quota {
   quota: { records: number; blobBytes: number }
 }
-const noQuota = { records: 0, blobBytes: 0 }
+const noQuota: Quota = { quota: { records: 0, blobBytes: 0 } }
 interface Act {
   action: string
   actor: string
@@ -138,12 +138,7 @@ interface Act {
 export async function accountPage(desk: Desk): Promise<Response> {
   const did = desk.call.url.searchParams.get('did') ?? ''
   const found = await ask(desk, '/v1/admin/accounts/lookup', { account: did })
-  if (!found.ok)
-    return framed(desk, {
-      title: texts.account,
-      status: found.status,
-      body: html`<section class="card">${refusalNote(found)}</section>`,
-    })
+  if (!found.ok) return refusedPage(desk, texts.account, found)
   const account = found.body as Found
   const at = encodeURIComponent(account.did)
   const [usage, quota, access, events] = [
@@ -155,10 +150,10 @@ export async function accountPage(desk: Desk): Promise<Response> {
   return framed(desk, {
     title: account.handle ?? account.did,
     body: html`
-${factsPart(desk, account, usage.ok ? (usage.body as Usage) : noUsage, quota.ok ? (quota.body as Quota).quota : noQuota)}
+${factsPart(desk, account, bodyOf(usage, noUsage), bodyOf(quota, noQuota).quota)}
 ${access.ok && accessPart(desk, account.did, access.body as Access)}
 ${actsPart(desk, account)}
-${historyPart(events.ok ? (events.body as { events: Act[] }).events : [])}`,
+${historyPart(bodyOf<{ events: Act[] }>(events, { events: [] }).events)}`,
   })
 }
 
@@ -186,12 +181,12 @@ function factsPart(desk: Desk, account: Found, usage: Usage, limits: Quota['quot
           }),
     ],
     [texts.recoveryShare, wordFor(escrowStates, account.escrow)],
-    [texts.madeBy, account.madeBy && linkTo({ did: account.madeBy, handle: null })],
+    [texts.madeBy, account.madeBy && accountLink({ did: account.madeBy, handle: null })],
     [
       texts.children,
       account.children.length === 0
         ? null
-        : html`${account.children.map((child, i) => html`${i > 0 && ', '}${linkTo(child)} (${wordFor(accountStates, child.status)})`)}`,
+        : html`${account.children.map((child, i) => html`${i > 0 && ', '}${accountLink(child)} (${wordFor(accountStates, child.status)})`)}`,
     ],
     [
       texts.flags,

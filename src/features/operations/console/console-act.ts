@@ -1,5 +1,8 @@
 import type { Wording } from '../../../http/html.ts'
 
+/** The text of a field, trimmed; empty if the form has no such field. */
+export const textIn = (form: URLSearchParams, name: string): string => form.get(name)?.trim() ?? ''
+
 /** What a form of the console does: it sends a request to an endpoint. */
 export interface ConsoleAct {
   path(form: URLSearchParams): string

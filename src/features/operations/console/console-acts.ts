@@ -1,5 +1,5 @@
 /** What forms of the console do: each act is a request to an endpoint. */
-import type { ConsoleAct } from './console-act.ts'
+import { textIn, type ConsoleAct } from './console-act.ts'
 import { caseActs } from './console-case-acts.ts'
 import { consoleTexts as texts } from './console-texts.ts'
 import { peopleTexts } from './people-texts.ts'
@@ -16,18 +16,17 @@ const segment = (form: URLSearchParams, name: string): string => {
   return /^[\w-]{1,100}$/.test(value) ? value : 'none'
 }
 const method = (nsid: string) => () => `/xrpc/com.atproto.${nsid}`
-const text = (form: URLSearchParams, name: string) => form.get(name)?.trim() ?? ''
 const nothing = () => ({})
 
 /** The record that `subject` names by its URI or a link; null if it names something else. */
 const recordOf = (form: URLSearchParams): string | null => {
-  const uri = recordUriOf(text(form, 'subject'))
+  const uri = recordUriOf(textIn(form, 'subject'))
   return uri.startsWith('at://') ? uri : null
 }
 
 /** A subject other than a record: the CID of a blob, or without `subject` the account that `did` names. */
 const otherSubject = (form: URLSearchParams) => {
-  const cid = text(form, 'subject')
+  const cid = textIn(form, 'subject')
   return cid === ''
     ? { $type: 'com.atproto.admin.defs#repoRef', did: did(form) }
     : { $type: 'com.atproto.admin.defs#repoBlobRef', did: did(form), cid }
@@ -45,13 +44,13 @@ const statusAct = (applied: boolean, done: Wording): ConsoleAct => ({
     takedown: { applied },
   }),
   // A field without a visible character must not stand for the whole account.
-  faultOf: (form) => (form.has('subject') && text(form, 'subject') === '' ? peopleTexts.subject : null),
+  faultOf: (form) => (form.has('subject') && textIn(form, 'subject') === '' ? peopleTexts.subject : null),
   done,
 })
 
 /** An empty field does not change a quota. */
 const quotaOf = (form: URLSearchParams, name: string): object => {
-  const given = text(form, name)
+  const given = textIn(form, name)
   return given === '' ? {} : { [name]: given === 'default' ? null : Number(given) }
 }
 /** JSON would turn anything that is not a number into null, which would reset the quota. */
@@ -64,22 +63,22 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   'end-access': { path: ofAccount('revoke-credentials'), json: nothing, done: texts.accessEnded },
   'waitlist-invite': {
     path: () => '/v1/admin/waitlist/invite',
-    json: (form) => ({ email: text(form, 'email') }),
+    json: (form) => ({ email: textIn(form, 'email') }),
     done: texts.inviteSent,
   },
   'waitlist-remove': {
     path: () => '/v1/admin/waitlist/remove',
-    json: (form) => ({ email: text(form, 'email') }),
+    json: (form) => ({ email: textIn(form, 'email') }),
     done: texts.waitlistRemoved,
   },
   'end-agent': {
     path: () => '/v1/admin/agents/revoke',
-    json: (form) => ({ registrationId: text(form, 'id') }),
+    json: (form) => ({ registrationId: textIn(form, 'id') }),
     done: texts.agentEnded,
   },
   'end-agents-of': {
     path: () => '/v1/admin/agents/revoke',
-    json: (form) => ({ issuer: text(form, 'issuer') }),
+    json: (form) => ({ issuer: textIn(form, 'issuer') }),
     done: texts.agentsEnded,
   },
   'rotate-push-keys': {
@@ -94,7 +93,7 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   },
   configure: {
     path: () => '/v1/admin/configuration',
-    json: (form) => ({ name: text(form, 'name'), value: text(form, 'value') || null }),
+    json: (form) => ({ name: textIn(form, 'name'), value: textIn(form, 'value') || null }),
     done: texts.configured,
   },
   'end-one-access': {
@@ -111,19 +110,19 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   },
   address: {
     path: ofAccount('email'),
-    json: (form) => ({ email: text(form, 'email') }),
+    json: (form) => ({ email: textIn(form, 'email') }),
     done: texts.addressChanged,
   },
   handle: {
     path: method('admin.updateAccountHandle'),
-    json: (form) => ({ did: did(form), handle: text(form, 'handle') }),
+    json: (form) => ({ did: did(form), handle: textIn(form, 'handle') }),
     done: texts.handleChanged,
   },
   quota: {
     path: ofAccount('quota'),
     json: (form) => ({ ...quotaOf(form, 'records'), ...quotaOf(form, 'blobBytes') }),
     faultOf: (form) =>
-      ['records', 'blobBytes'].every((name) => isQuota(text(form, name))) ? null : peopleTexts.quotaHint,
+      ['records', 'blobBytes'].every((name) => isQuota(textIn(form, name))) ? null : peopleTexts.quotaHint,
     done: texts.quotaSet,
   },
   mail: {
@@ -132,7 +131,7 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
       recipientDid: did(form),
       senderDid: did(form),
       content: form.get('content') ?? '',
-      ...(text(form, 'about') === '' ? {} : { subject: text(form, 'about') }),
+      ...(textIn(form, 'about') === '' ? {} : { subject: textIn(form, 'about') }),
     }),
     done: texts.mailSent,
   },
@@ -153,29 +152,29 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   },
   invite: {
     path: method('server.createInviteCode'),
-    json: (form) => ({ useCount: Number(text(form, 'uses') || '1') }),
+    json: (form) => ({ useCount: Number(textIn(form, 'uses') || '1') }),
     done: texts.inviteMade,
     reveals: { member: 'code', label: texts.inviteCode },
   },
   'disable-invite': {
     path: method('admin.disableInviteCodes'),
-    json: (form) => ({ codes: [text(form, 'code')] }),
+    json: (form) => ({ codes: [textIn(form, 'code')] }),
     done: texts.inviteDisabled,
   },
   claim: {
     path: () => '/v1/accounts/claim-codes',
-    json: (form) => ({ count: 1, ...(text(form, 'domain') === '' ? {} : { domain: text(form, 'domain') }) }),
+    json: (form) => ({ count: 1, ...(textIn(form, 'domain') === '' ? {} : { domain: textIn(form, 'domain') }) }),
     done: texts.claimMade,
     reveals: { member: 'codes', label: texts.claimCode },
   },
   'revoke-claim': {
     path: () => '/v1/accounts/claim-codes/revoke',
-    json: (form) => ({ code: text(form, 'code') }),
+    json: (form) => ({ code: textIn(form, 'code') }),
     done: texts.claimRevoked,
   },
   role: {
     path: () => '/v1/admin/operators',
-    json: (form) => ({ account: text(form, 'account').replace(/^@/, ''), role: text(form, 'role') || null }),
+    json: (form) => ({ account: textIn(form, 'account').replace(/^@/, ''), role: textIn(form, 'role') || null }),
     done: texts.roleChanged,
   },
   'end-session': {
@@ -185,12 +184,12 @@ export const consoleActs: Readonly<Record<string, ConsoleAct>> = {
   },
   'retry-steps': {
     path: () => '/v1/admin/steps/retry',
-    json: (form) => ({ id: text(form, 'id') }),
+    json: (form) => ({ id: textIn(form, 'id') }),
     done: texts.stepRetried,
   },
   'drop-steps': {
     path: () => '/v1/admin/steps/drop',
-    json: (form) => ({ id: text(form, 'id') }),
+    json: (form) => ({ id: textIn(form, 'id') }),
     done: texts.stepDropped,
   },
   sweep: {

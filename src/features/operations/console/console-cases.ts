@@ -1,19 +1,21 @@
 /** The list of cases, and the page of one. */
 import { html, type Html, type Wording } from '../../../http/html.ts'
-import type { InsideAnswer } from '../../../http/inside.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { readableDecision, type ExportedDecision, type ListedCase, type WholeCase } from '../cases/cases.ts'
-import { accountUrl } from './console-accounts.ts'
+import { accountLink } from './console-accounts.ts'
 import {
   actForm,
   actorName,
+  bodyOf,
   factList,
   framed,
   listOf,
   minuteOf,
   moreLink,
   noteRow,
+  pieceOf,
   refusalNote,
+  refusedPage,
   wordFor,
 } from './console-layout.ts'
 import { caseRoomTexts as texts } from './case-texts.ts'
@@ -22,6 +24,8 @@ import { casePath } from './console-case-acts.ts'
 import { ask, type Desk } from './console-session.ts'
 
 const ROWS = 25
+/** Reports, and notes, on the page of a case. Each may have two thousand characters. */
+const CASE_ROWS = 10
 const states = ['waiting', 'open', 'appealed', 'decided', 'closed', 'all'] as const
 
 const stateWords = {
@@ -69,6 +73,13 @@ const choice = (
   <select id="${name}" name="${name}">${values.map((value) => html`<option value="${value}"${value === chosen && html` selected`}>${wordFor(words, value)}</option>`)}</select>
 </div>`
 
+interface Listed {
+  cases: ListedCase[]
+  waiting: number
+  overdue: number
+  cursor?: string
+}
+
 export async function casesPage(desk: Desk): Promise<Response> {
   const { searchParams } = desk.call.url
   const state = searchParams.get('state') ?? 'waiting'
@@ -76,9 +87,7 @@ export async function casesPage(desk: Desk): Promise<Response> {
   const did = searchParams.get('did') ?? ''
   if (did !== '') query.set('did', did)
   const answer = await ask(desk, `/v1/admin/cases?${query}`)
-  const { cases, waiting, overdue, cursor } = answer.ok
-    ? (answer.body as { cases: ListedCase[]; waiting: number; overdue: number; cursor?: string })
-    : { cases: [], waiting: 0, overdue: 0, cursor: undefined }
+  const { cases, waiting, overdue, cursor } = bodyOf<Listed>(answer, { cases: [], waiting: 0, overdue: 0 })
   return framed(desk, {
     title: consoleTexts.cases,
     body: html`
@@ -125,7 +134,7 @@ const blobUrl = (did: string, cid: string): string => `/admin/data/blob?${new UR
 /** Blobs in quarantine, those that end first at the top. */
 async function quarantinePart(desk: Desk): Promise<Html> {
   const answer = await ask(desk, `/v1/admin/blobs/quarantine?limit=${ROWS}`)
-  const { blobs } = answer.ok ? (answer.body as Quarantined) : { blobs: [] }
+  const { blobs } = bodyOf<Quarantined>(answer, { blobs: [] })
   return html`
 <section class="card">
   <h2>${texts.inQuarantine}</h2>
@@ -135,7 +144,7 @@ async function quarantinePart(desk: Desk): Promise<Html> {
       noteRow(
         html`<a href="${blobUrl(did, cid)}">${cid}</a>`,
         [
-          texts.ofAccount({ account: html`<a href="${accountUrl(did)}">${handle ?? did}</a>` }),
+          texts.ofAccount({ account: accountLink({ did, handle }) }),
           (atEnd === 'release' ? texts.untilRelease : texts.untilTakedown)({ time: minuteOf(endsAt) }),
         ],
         actForm(desk, {
@@ -159,19 +168,12 @@ async function quarantinePart(desk: Desk): Promise<Html> {
 </section>`
 }
 
-const notShown = (desk: Desk, answer: Exclude<InsideAnswer, { ok: true }>): Promise<Response> =>
-  framed(desk, {
-    title: texts.case,
-    status: answer.status,
-    body: html`<section class="card">${refusalNote(answer)}</section>`,
-  })
-
 const caseAsked = ({ call }: Desk): string => casePath(call.url.searchParams.get('id') ?? '')
 
 /** The export of a decision, as a file of text or JSON. */
 export async function caseExport(desk: Desk): Promise<Response> {
   const answer = await ask(desk, `${caseAsked(desk)}/export`)
-  if (!answer.ok) return notShown(desk, answer)
+  if (!answer.ok) return refusedPage(desk, texts.case, answer)
   const exported = answer.body as ExportedDecision
   const isText = desk.call.url.searchParams.get('format') === 'text'
   return new Response(isText ? readableDecision(exported) : JSON.stringify(exported, null, 2), {
@@ -185,15 +187,17 @@ export async function caseExport(desk: Desk): Promise<Response> {
 
 export async function casePage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, caseAsked(desk))
-  if (!answer.ok) return notShown(desk, answer)
+  if (!answer.ok) return refusedPage(desk, texts.case, answer)
   const found = answer.body as WholeCase
-  const { decision, reports, furtherReports, notes } = found
+  const { decision, furtherReports } = found
+  const reports = pieceOf(desk, found.reports, CASE_ROWS, 'reports')
+  const notes = pieceOf(desk, found.notes, CASE_ROWS, 'notes')
   return framed(desk, {
     title: texts.caseNumber({ id: String(found.id) }),
     body: html`
 <section class="card">
   ${factList([
-    [texts.accountName, html`<a href="${accountUrl(found.did)}">${found.handle ?? found.did}</a>`],
+    [texts.accountName, accountLink(found)],
     [texts.subject, html`${texts[found.kind]} <code>${found.subject}</code>`],
     [
       texts.blobName,
@@ -214,7 +218,7 @@ ${decision && decisionPart(found.id, decision)}
 <section class="card">
   <h2>${texts.reports}</h2>
   ${listOf(
-    reports.map(({ source, by, reason, text, at }) =>
+    reports.shown.map(({ source, by, reason, text, at }) =>
       noteRow(
         reason === '' ? wordFor(sources, source) : texts.sourceReason({ source: wordFor(sources, source), reason }),
         [text, consoleTexts.by({ actor: by === '' ? texts.deletedAccount : actorName(by), time: minuteOf(at) })],
@@ -222,15 +226,17 @@ ${decision && decisionPart(found.id, decision)}
     ),
     texts.noReports,
   )}
+  ${reports.more}
 </section>
 <section class="card">
   <h2>${texts.notes}</h2>
   ${listOf(
-    notes.map(({ actor, text, at }) =>
+    notes.shown.map(({ actor, text, at }) =>
       noteRow(text, [consoleTexts.by({ actor: actorName(actor), time: minuteOf(at) })]),
     ),
     texts.noNotes,
   )}
+  ${notes.more}
 </section>
 ${actsPart(desk, found)}`,
   })

@@ -3,7 +3,7 @@ import { html, type Html, type Wording } from '../../../http/html.ts'
 import { LIVE_COMMAND } from '../../../platform/configuration/live-values.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { actForm, framed, inEnglish, listOf, noteRow, pieceOf, refusalNote } from './console-layout.ts'
+import { actForm, bodyOf, framed, inEnglish, listOf, noteRow, pieceOf, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -37,7 +37,7 @@ function sectionOf({ name }: Key): string {
 /** A value is replaced on the page of its section. */
 export async function configurationPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/configuration')
-  const keys = answer.ok ? (answer.body as { keys: Key[] }).keys : []
+  const { keys } = bodyOf<{ keys: Key[] }>(answer, { keys: [] })
   const sections = [...new Set(keys.map(sectionOf))]
   const asked = desk.call.url.searchParams.get('section')
   const section = sections.find((name) => name === asked) ?? null

@@ -1,5 +1,4 @@
 /** An account's data, for moderators. The audit log records who looked at what. */
-import { html } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
 import { seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
 import { requireNavigation } from '../../access/pages/pages.ts'
@@ -7,7 +6,7 @@ import { dataTexts, openBlobAs, shownData } from '../data-browser/data-browser.t
 import { requireMay } from '../operators/operators.ts'
 import { accountUrl } from './console-accounts.ts'
 import { SIGN_IN } from './console-entry.ts'
-import { framed, refusalNote } from './console-layout.ts'
+import { framed, refusedPage } from './console-layout.ts'
 import { ask, deskOf, type Desk } from './console-session.ts'
 
 export async function dataPage(desk: Desk): Promise<Response> {
@@ -16,12 +15,7 @@ export async function dataPage(desk: Desk): Promise<Response> {
   const wanted = new URLSearchParams(searchParams)
   wanted.delete('did')
   const answer = await ask(desk, `/v1/admin/accounts/${encodeURIComponent(did)}/data?${wanted}`)
-  if (!answer.ok)
-    return framed(desk, {
-      title: dataTexts.title,
-      status: answer.status,
-      body: html`<section class="card">${refusalNote(answer)}</section>`,
-    })
+  if (!answer.ok) return refusedPage(desk, dataTexts.title, answer)
   const addressOf = (path: string, parameters: Readonly<Record<string, string>>) =>
     `${path}?${new URLSearchParams({ did, ...parameters })}`
   return framed(desk, {

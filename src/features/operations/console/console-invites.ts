@@ -6,6 +6,7 @@ import { ask, type Desk } from './console-session.ts'
 import {
   actForm,
   actorName,
+  bodyOf,
   FORM_ROWS,
   framed,
   listOf,
@@ -62,7 +63,7 @@ ${claimsPart(desk, claims)}`,
 }
 
 function invitesPart(desk: Desk, invites: InsideAnswer): Html {
-  const { codes, cursor: next } = invites.ok ? (invites.body as Invites) : { codes: [], cursor: undefined }
+  const { codes, cursor: next } = bodyOf<Invites>(invites, { codes: [] })
   return html`
 <section class="card">
   <h2>${texts.inviteCodes}</h2>
@@ -96,7 +97,7 @@ function invitesPart(desk: Desk, invites: InsideAnswer): Html {
 }
 
 function claimsPart(desk: Desk, claims: InsideAnswer): Html {
-  const { codes: claimed, cursor: nextClaims } = claims.ok ? (claims.body as Claims) : { codes: [], cursor: undefined }
+  const { codes: claimed, cursor: nextClaims } = bodyOf<Claims>(claims, { codes: [] })
   return html`
 <section class="card">
   <div class="tight"><h2>${texts.claimCodes}</h2><p class="quiet">${texts.claimAbout}</p></div>
@@ -151,9 +152,7 @@ export async function waitlistPage(desk: Desk): Promise<Response> {
     desk,
     `/v1/admin/waitlist?limit=${TWO_FORM_ROWS}&cursor=${encodeURIComponent(searchParams.get('cursor') ?? '')}`,
   )
-  const { signups, total, cursor } = answer.ok
-    ? (answer.body as Waitlist)
-    : { signups: [], total: 0, cursor: undefined }
+  const { signups, total, cursor } = bodyOf<Waitlist>(answer, { signups: [], total: 0 })
   return framed(desk, {
     title: consoleTexts.waitlist,
     body: html`

@@ -75,6 +75,17 @@ export const inEnglish = (text: string): Html => html`<span lang="en">${text}</s
 export const refusalNote = (answer: InsideAnswer): Html | null =>
   answer.ok ? null : errorNote({ message: inEnglish(answer.message) })
 
+/** Returns the body of a response; `none` for a refusal. */
+export const bodyOf = <Body>(answer: InsideAnswer, none: Body): Body => (answer.ok ? (answer.body as Body) : none)
+
+/** A page that shows a refusal alone. */
+export const refusedPage = (
+  desk: Desk,
+  title: Wording,
+  answer: Extract<InsideAnswer, { ok: false }>,
+): Promise<Response> =>
+  framed(desk, { title, status: answer.status, body: html`<section class="card">${refusalNote(answer)}</section>` })
+
 export interface ActForm {
   act: string
   /** The page to link to afterwards. */

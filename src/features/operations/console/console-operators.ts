@@ -2,10 +2,12 @@
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole, roles, type OperatorAccount } from '../operators/operators.ts'
+import { accountLink } from './console-accounts.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
   actForm,
   actorName,
+  bodyOf,
   FORM_ROWS,
   framed,
   inEnglish,
@@ -53,7 +55,7 @@ export async function operatorsPage(desk: Desk): Promise<Response> {
     cursor: desk.call.url.searchParams.get(SESSIONS) ?? '',
   })
   const answer = await ask(desk, `/v1/admin/sessions?${place}`)
-  const { sessions, cursor } = answer.ok ? (answer.body as Sessions) : { sessions: [], cursor: undefined }
+  const { sessions, cursor } = bodyOf<Sessions>(answer, { sessions: [] })
   return framed(desk, {
     title: consoleTexts.operators,
     body: html`
@@ -99,7 +101,7 @@ async function rolesPart(desk: Desk): Promise<Html> {
   const { searchParams } = desk.call.url
   const cursor = searchParams.get('cursor') ?? ''
   const answer = await ask(desk, `/v1/admin/operators?limit=${FORM_ROWS}&cursor=${encodeURIComponent(cursor)}`)
-  const { operators, cursor: next } = answer.ok ? (answer.body as Operators) : { operators: [], cursor: undefined }
+  const { operators, cursor: next } = bodyOf<Operators>(answer, { operators: [] })
   const mayManage = mayRole(desk.who.role, 'manageRoles')
   return html`
 <section class="card">
@@ -109,7 +111,7 @@ async function rolesPart(desk: Desk): Promise<Html> {
   ${listOf(
     operators.map(({ did, handle, role, givenBy, givenAt }, i) =>
       noteRow(
-        html`<a href="/admin/account?${new URLSearchParams({ did }).toString()}">${handle ?? did}</a>`,
+        accountLink({ did, handle }),
         [consoleTexts[role], texts.roleSince({ time: minuteOf(givenAt), actor: actorName(givenBy) })],
         mayManage
           ? actForm(desk, {
@@ -151,7 +153,7 @@ export async function auditPage(desk: Desk): Promise<Response> {
     if (value !== '') query.set(name, value)
   }
   const answer = await ask(desk, `/v1/admin/audit?${query}`)
-  const { events, cursor } = answer.ok ? (answer.body as Audit) : { events: [], cursor: undefined }
+  const { events, cursor } = bodyOf<Audit>(answer, { events: [] })
   return framed(desk, {
     title: consoleTexts.audit,
     body: html`

@@ -5,12 +5,15 @@ import { mayRole } from '../operators/operators.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
   actForm,
+  bodyOf,
   factList,
+  FORM_ROWS,
   framed,
   inEnglish,
   listOf,
   minuteOf,
   noteRow,
+  pieceOf,
   refusalNote,
   wordFor,
 } from './console-layout.ts'
@@ -36,7 +39,7 @@ const keyStates = { active: texts.keyActive, retired: texts.keyRetired, revoked:
 
 export async function agentsPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/agents')
-  const { agents, trustedIssuers } = answer.ok ? (answer.body as Agents) : { agents: [], trustedIssuers: [] }
+  const { agents, trustedIssuers } = bodyOf<Agents>(answer, { agents: [], trustedIssuers: [] })
   const issuers = new Set([...trustedIssuers, ...agents.flatMap(({ issuer }) => issuer ?? [])])
   const trusted = new Set(trustedIssuers)
   const mayEnd = mayRole(desk.who.role, 'operate')
@@ -98,8 +101,8 @@ export async function pushesPage(desk: Desk): Promise<Response> {
     await ask(desk, '/v1/admin/health'),
     await ask(desk, '/v1/admin/notifications/sender-keys/all'),
   ]
-  const relay = health.ok ? (health.body as Pushes).notifications : null
-  const keys = answer.ok ? (answer.body as SenderKeys).keys : []
+  const relay = bodyOf<Pushes>(health, { notifications: null }).notifications
+  const { shown: keys, more } = pieceOf(desk, bodyOf<SenderKeys>(answer, { keys: [] }).keys, FORM_ROWS)
   return framed(desk, {
     title: consoleTexts.pushes,
     body: html`
@@ -130,6 +133,7 @@ export async function pushesPage(desk: Desk): Promise<Response> {
     ),
     texts.noKeys,
   )}
+  ${more}
   ${relay !== null && actForm(desk, { id: 'rotate-keys', act: 'rotate-push-keys', back: PUSHES, button: texts.rotate })}
 </section>`,
   })

@@ -2,7 +2,7 @@
 import { html } from '../../../http/html.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { ask, type Desk } from './console-session.ts'
-import { framed, inEnglish, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
+import { bodyOf, framed, inEnglish, listOf, minuteOf, moreLink, noteRow, refusalNote } from './console-layout.ts'
 import { consoleTexts } from './console-texts.ts'
 import { roomsTexts as texts } from './rooms-texts.ts'
 
@@ -22,7 +22,7 @@ export async function requestsPage(desk: Desk): Promise<Response> {
   const kind = searchParams.get('kind') ?? ''
   const query = new URLSearchParams({ limit: String(ROWS), id, kind, cursor: searchParams.get('cursor') ?? '' })
   const answer = await ask(desk, `/v1/admin/requests?${query}`)
-  const { requests, cursor } = answer.ok ? (answer.body as Requests) : { requests: [], cursor: undefined }
+  const { requests, cursor } = bodyOf<Requests>(answer, { requests: [] })
   return framed(desk, {
     title: consoleTexts.requests,
     body: html`

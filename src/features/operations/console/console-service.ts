@@ -7,6 +7,7 @@ import { barChart } from './console-charts.ts'
 import { ask, type Desk } from './console-session.ts'
 import {
   actForm,
+  bodyOf,
   factList,
   framed,
   inEnglish,
@@ -14,6 +15,7 @@ import {
   minuteOf,
   moreLink,
   noteRow,
+  pieceOf,
   refusalNote,
   TWO_FORM_ROWS,
   wordFor,
@@ -259,8 +261,8 @@ export async function workPage(desk: Desk): Promise<Response> {
     await ask(desk, `/v1/admin/steps?limit=${TWO_FORM_ROWS}&cursor=${encodeURIComponent(cursor)}`),
     await ask(desk, '/v1/admin/health'),
   ]
-  const { steps: rows, cursor: next } = steps.ok ? (steps.body as Steps) : { steps: [], cursor: undefined }
-  const sweeps = health.ok ? Object.entries((health.body as Health).sweeps) : []
+  const { steps: rows, cursor: next } = bodyOf<Pick<Steps, 'steps' | 'cursor'>>(steps, { steps: [] })
+  const sweeps = Object.entries(bodyOf<Pick<Health, 'sweeps'>>(health, { sweeps: {} }).sweeps)
   const mayOperate = mayRole(desk.who.role, 'operate')
   const nameOf = (member: string) => member.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   return framed(desk, {
@@ -319,6 +321,9 @@ export async function workPage(desk: Desk): Promise<Response> {
   })
 }
 
+/** Subscribers on a page: each names itself, with two hundred characters at most. */
+const SUBSCRIBER_ROWS = 50
+
 interface Network {
   links: { name: string; state: string; text: string; remedy?: string }[]
   subscribers: { address: string; program: string | null; since: string; seq: number | null }[]
@@ -326,7 +331,8 @@ interface Network {
 
 export async function networkPage(desk: Desk): Promise<Response> {
   const answer = await ask(desk, '/v1/admin/network')
-  const { links, subscribers } = answer.ok ? (answer.body as Network) : { links: [], subscribers: [] }
+  const { links, subscribers } = bodyOf<Network>(answer, { links: [], subscribers: [] })
+  const { shown, more } = pieceOf(desk, subscribers, SUBSCRIBER_ROWS)
   return framed(desk, {
     title: consoleTexts.network,
     body: html`
@@ -347,7 +353,7 @@ export async function networkPage(desk: Desk): Promise<Response> {
 <section class="card">
   <h2>${texts.subscribers}</h2>
   ${listOf(
-    subscribers.map(({ address, program, since, seq }) =>
+    shown.map(({ address, program, since, seq }) =>
       noteRow(program ?? address, [
         address,
         seq === null ? consoleTexts.since({ time: minuteOf(since) }) : texts.atEvent({ time: minuteOf(since), seq }),
@@ -355,6 +361,7 @@ export async function networkPage(desk: Desk): Promise<Response> {
     ),
     texts.noSubscribers,
   )}
+  ${more}
 </section>`,
   })
 }

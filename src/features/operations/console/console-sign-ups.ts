@@ -4,7 +4,7 @@ import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { factsPhrase } from '../../../http/texts.ts'
 import { field } from '../../access/page-parts/page-parts.ts'
 import { mayRole, type OperatorAccount } from '../operators/operators.ts'
-import { accountUrl } from './console-accounts.ts'
+import { accountLink } from './console-accounts.ts'
 import {
   accountStates,
   actForm,
@@ -106,7 +106,7 @@ function accountsPart(desk: Desk, found: SignUps): Html {
   <p class="quiet">${texts.madeInTime({ count })}</p>
   ${listOf(
     accounts.map((one) =>
-      noteRow(html`<a href="${accountUrl(one.did)}">${one.handle ?? one.did}</a>`, [
+      noteRow(accountLink(one), [
         stateOf(one),
         texts.holds({
           address: one.emailDomain === null ? texts.noAddress : texts.mailAt({ domain: one.emailDomain }),
