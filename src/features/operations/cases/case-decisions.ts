@@ -9,7 +9,7 @@ import { wireTime, type Millis } from '../../../protocol/identifiers.ts'
 import { endQuarantine, findQuarantine, QUARANTINE, quarantineBlob } from '../../data/blobs/blobs.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { addMail, decisionMail, type ToldDecision } from '../../identity/mails/mails.ts'
-import { recordAudit } from '../operators/operators.ts'
+import { actorOf, recordAudit, type Operator, type OperatorAction } from '../operators/operators.ts'
 import { appealableUntil } from './case-appeals.ts'
 import { fileReport, MAX_TEXT_CHARS } from './case-intake.ts'
 import {
@@ -92,43 +92,47 @@ function written(name: string, text: string): string {
   return plain
 }
 
-interface By {
-  actor: string
-}
+/** The request of an operator. */
+type Call = Exchange & { caller: Operator }
+
+/** Records an action of the operator who sent the request. */
+const audit = (call: Call, tx: Tx, action: Omit<OperatorAction, 'actor'>): Promise<void> =>
+  recordAudit(call, tx, { actor: actorOf(call.caller), ...action })
 
 /** Open a case, or add to the open one. Throws `InvalidRequest` if this server has no such subject. */
-export function openCase(call: Exchange, { actor }: By, name: string, text: string): Promise<CaseRow> {
+export function openCase(call: Call, name: string, text: string): Promise<CaseRow> {
   return call.ctx.db.transaction(async (tx) => {
     const subject = await subjectNamed(tx, name)
     if (!(await isHere(tx, subject))) throw invalidRequest('The subject is not on this server')
     const reason = written('reason', text)
     const { caseSeq } = await fileReport(call.ctx, tx, subject, {
       source: 'operator',
-      by: actor,
+      by: actorOf(call.caller),
       reason: '',
       text: reason,
     })
     const detail = subjectText(subject)
-    await recordAudit(call, tx, { actor, action: 'case_opened', subject: caseName(caseSeq), detail, reason })
+    await audit(call, tx, { action: 'case_opened', subject: caseName(caseSeq), detail, reason })
     return existingCase(tx, caseSeq)
   })
 }
 
-export async function addNote(call: Exchange, { actor }: By, seq: number, text: string): Promise<void> {
+export async function addNote(call: Call, seq: number, text: string): Promise<void> {
   await call.ctx.db.transaction(async (tx) => {
     const found = await existingCase(tx, seq)
     if ((await countNotes(tx, seq)) >= MAX_NOTES) throw invalidRequest(`A case may have at most ${MAX_NOTES} notes`)
-    await insertNote(tx, found, { actor, text: written('text', text), now: call.ctx.clock.now() })
-    await recordAudit(call, tx, { actor, action: 'case_noted', subject: caseName(seq) })
+    const note = { actor: actorOf(call.caller), text: written('text', text), now: call.ctx.clock.now() }
+    await insertNote(tx, found, note)
+    await audit(call, tx, { action: 'case_noted', subject: caseName(seq) })
   })
 }
 
-export async function postpone(call: Exchange, { actor }: By, seq: number, deadlineAt: Millis): Promise<void> {
+export async function postpone(call: Call, seq: number, deadlineAt: Millis): Promise<void> {
   await call.ctx.db.transaction(async (tx) => {
     await existingCase(tx, seq)
     if ((await setDeadline(tx, seq, deadlineAt, call.ctx.clock.now())) === 0) throw isDecided()
     const detail = new Date(deadlineAt).toISOString()
-    await recordAudit(call, tx, { actor, action: 'case_deadline_set', subject: caseName(seq), detail })
+    await audit(call, tx, { action: 'case_deadline_set', subject: caseName(seq), detail })
   })
 }
 
@@ -141,8 +145,9 @@ interface Wish {
 }
 
 /** Decide a case that is open, and carry the decision out. Throws `CaseDecided` (409) if another decided it before. */
-export async function decide(call: Exchange, { actor }: By, seq: number, wish: Wish): Promise<void> {
+export async function decide(call: Call, seq: number, wish: Wish): Promise<void> {
   const { ctx } = call
+  const actor = actorOf(call.caller)
   const reason = written('reason', wish.reason)
   await ctx.db.transaction(async (tx) => {
     const found = await existingCase(tx, seq)
@@ -152,17 +157,17 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
     const now = ctx.clock.now()
     if (!(await moveCase(tx, seq, ['open'], { state: 'decided', now }))) throw isDecided()
     const detail = JSON.stringify({ act: wish.act, subject: subjectText(found) })
-    const audited = { actor, action: 'case_decided', subject: caseName(seq), detail, reason } as const
+    const audited = { action: 'case_decided', subject: caseName(seq), detail, reason } as const
     // Record it first, because a takedown may end the operator's session.
-    await recordAudit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
+    await audit(call, tx, act.told === null ? audited : { ...audited, account: found.did })
     const target = act.target?.(found)
     // An existing takedown does not belong to this decision: reversing the decision would lift it.
     if (target && !isStanding((await takedownOf(tx, target))?.ref ?? null))
       if (!(await setTakedown(call, tx, target, { ref: takedownRef(seq), actor })))
         throw invalidRequest('The subject no longer exists on this server')
-    if (act.target === undefined && !act.isQuarantine) await release(call, tx, found, actor)
+    if (act.target === undefined && !act.isQuarantine) await release(call, tx, found)
     const actUntil = act.isQuarantine ? now + (wish.secs ?? ctx.config.cases.quarantineSecs) * 1000 : null
-    if (actUntil !== null) await setAside(call, tx, found, { now, endsAt: actUntil, actor })
+    if (actUntil !== null) await setAside(call, tx, found, { now, endsAt: actUntil })
     const code = act.told === null ? null : newToken()
     const decision = {
       caseSeq: seq,
@@ -184,23 +189,23 @@ export async function decide(call: Exchange, { actor }: By, seq: number, wish: W
 const isStanding = (ref: string | null): boolean => ref !== null && ref !== QUARANTINE
 
 /** End the quarantine of a blob, if it is in one. */
-async function release(call: Exchange, tx: Tx, { kind, did, item }: CaseRow, actor: string): Promise<void> {
+async function release(call: Call, tx: Tx, { kind, did, item }: CaseRow): Promise<void> {
   if (kind === 'blob' && (await endQuarantine(tx, did, item, null)))
-    await recordAudit(call, tx, { actor, action: 'blob_released', subject: item, account: did, detail: did })
+    await audit(call, tx, { action: 'blob_released', subject: item, account: did, detail: did })
 }
 
 /** Put a blob into quarantine. If it was to be taken down after an earlier quarantine, it still is. */
 async function setAside(
-  call: Exchange,
+  call: Call,
   tx: Tx,
   { did, item }: CaseRow,
-  { now, endsAt, actor }: { now: Millis; endsAt: Millis; actor: string },
+  { now, endsAt }: { now: Millis; endsAt: Millis },
 ): Promise<void> {
   const thenRef = (await findQuarantine(tx, did, item))?.thenRef ?? null
   if (!(await quarantineBlob(tx, { did, cid: item, endsAt, thenRef }, now)))
     throw invalidRequest('The blob no longer exists, or is taken down')
   const detail = `${did} until ${wireTime(endsAt)}`
-  await recordAudit(call, tx, { actor, action: 'blob_quarantined', subject: item, account: did, detail })
+  await audit(call, tx, { action: 'blob_quarantined', subject: item, account: did, detail })
 }
 
 export const actsFor = (kind: CaseSubject['kind']): string[] =>
@@ -234,7 +239,7 @@ interface Answer {
 }
 
 /** Answer an appeal. If the decision is reversed, what it took down is restored. Throws `CaseDecided` (409). */
-export async function answerAppeal(call: Exchange, { actor }: By, seq: number, given: Answer): Promise<void> {
+export async function answerAppeal(call: Call, seq: number, given: Answer): Promise<void> {
   const { ctx } = call
   const { outcome } = given
   const answer = written('reason', given.reason)
@@ -243,48 +248,37 @@ export async function answerAppeal(call: Exchange, { actor }: By, seq: number, g
     const decision = await findDecision(tx, seq)
     const now = ctx.clock.now()
     if (decision === null || !(await moveCase(tx, seq, ['appealed'], { state: 'closed', now }))) throw isDecided()
-    await recordAudit(call, tx, {
-      actor,
+    await audit(call, tx, {
       action: 'case_appeal_answered',
       subject: caseName(seq),
       account: found.did,
       detail: outcome,
       reason: answer,
     })
-    if (outcome === 'reversed') await undo(call, tx, found, decision, actor)
-    await setAnswer(tx, seq, { outcome, answer, actor, now })
+    if (outcome === 'reversed') await undo(call, tx, found, decision)
+    await setAnswer(tx, seq, { outcome, answer, actor: actorOf(call.caller), now })
     await tell(ctx, tx, found, { done: texts[outcome], reason: answer, appeal: null }, 'answered')
   })
 }
 
-async function undo(
-  call: Exchange,
-  tx: Tx,
-  found: CaseRow,
-  { act, caseSeq, decidedAt }: DecisionRow,
-  actor: string,
-): Promise<void> {
-  if (decisionActs[act]?.isQuarantine) await undoQuarantine(call, tx, found, { caseSeq, actor })
+async function undo(call: Call, tx: Tx, found: CaseRow, { act, caseSeq, decidedAt }: DecisionRow): Promise<void> {
+  if (decisionActs[act]?.isQuarantine) await undoQuarantine(call, tx, found)
   const target = decisionActs[act]?.target?.(found)
   // The takedown in force may be another one, made before this one or after it was lifted.
   if (!target || (await takedownOf(tx, target))?.ref !== takedownRef(caseSeq)) return
   // Other decisions may have taken the subject down while this takedown was in force.
   const other = await findTakedownSince(tx, target, { caseSeq, decidedAt })
-  await setTakedown(call, tx, target, { ref: other === null ? null : takedownRef(other), actor })
+  const ref = other === null ? null : takedownRef(other)
+  await setTakedown(call, tx, target, { ref, actor: actorOf(call.caller) })
 }
 
 /** Other decisions may also have put the blob into this quarantine. It then lasts until the last of their ends. */
-async function undoQuarantine(
-  call: Exchange,
-  tx: Tx,
-  found: CaseRow,
-  { caseSeq, actor }: { caseSeq: number; actor: string },
-): Promise<void> {
+async function undoQuarantine(call: Call, tx: Tx, found: CaseRow): Promise<void> {
   const now = call.ctx.clock.now()
   const quarantine = await findQuarantine(tx, found.did, found.item)
   if (quarantine === null) return
-  const endsAt = await findQuarantineSince(tx, found, { caseSeq, since: quarantine.placedAt, now })
-  await (endsAt === null ? release(call, tx, found, actor) : setAside(call, tx, found, { now, endsAt, actor }))
+  const endsAt = await findQuarantineSince(tx, found, { since: quarantine.placedAt, now })
+  await (endsAt === null ? release(call, tx, found) : setAside(call, tx, found, { now, endsAt }))
 }
 
 /** Until when the person may appeal; null if there is nothing to appeal against, or the person has appealed. */

@@ -6,7 +6,7 @@ import { readJson } from '../../../http/json-input.ts'
 import { bySeq, pageOf, type Pages } from '../../../http/paged-list.ts'
 import { DAY_SECS } from '../../../base/durations.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
-import { actorOf, operator } from '../operators/operators.ts'
+import { operator } from '../operators/operators.ts'
 import { appeal, decisionOfCode } from './case-appeals.ts'
 import { addNote, answerAppeal, decide, existingCase, openCase, postpone } from './case-decisions.ts'
 import { caseStates, countWaiting, listCases, type CaseState } from './case-store.ts'
@@ -54,7 +54,7 @@ export const caseRoutes = [
     auth: operator('moderate'),
     async handler(call) {
       const { subject, reason } = await readJson(call.body, Type.Object({ subject: text, reason: text }))
-      return caseView(await openCase(call, { actor: actorOf(call.caller) }, subject, reason))
+      return caseView(await openCase(call, subject, reason))
     },
   }),
 
@@ -68,7 +68,7 @@ export const caseRoutes = [
     async handler(call) {
       const id = numberIn(call.path)
       const { text: note } = await readJson(call.body, Type.Object({ text }))
-      await addNote(call, { actor: actorOf(call.caller) }, id, note)
+      await addNote(call, id, note)
       return { id }
     },
   }),
@@ -82,7 +82,7 @@ export const caseRoutes = [
         call.body,
         Type.Object({ inSecs: Type.Integer({ minimum: 0, maximum: MAX_DEADLINE_SECS }) }),
       )
-      await postpone(call, { actor: actorOf(call.caller) }, id, call.ctx.clock.now() + inSecs * 1000)
+      await postpone(call, id, call.ctx.clock.now() + inSecs * 1000)
       return { id }
     },
   }),
@@ -93,7 +93,7 @@ export const caseRoutes = [
       const id = numberIn(call.path)
       const secs = Type.Optional(Type.Integer({ minimum: 60, maximum: MAX_QUARANTINE_SECS }))
       const wish = await readJson(call.body, Type.Object({ act: Type.String(), reason: text, secs }))
-      await decide(call, { actor: actorOf(call.caller) }, id, wish)
+      await decide(call, id, wish)
       return wholeCase(call.ctx, await existingCase(call.ctx.db, id))
     },
   }),
@@ -104,7 +104,7 @@ export const caseRoutes = [
       const id = numberIn(call.path)
       const outcome = Type.Union([Type.Literal('upheld'), Type.Literal('reversed')])
       const answer = await readJson(call.body, Type.Object({ outcome, reason: text }))
-      await answerAppeal(call, { actor: actorOf(call.caller) }, id, answer)
+      await answerAppeal(call, id, answer)
       return wholeCase(call.ctx, await existingCase(call.ctx.db, id))
     },
   }),

@@ -232,19 +232,19 @@ export const findTakedownSince = async (
   )?.seq ?? null
 
 /**
- * Returns the latest end of a quarantine of the blob by another decision since then that was not reversed; null if
- * there is none.
+ * Returns the latest end of a quarantine of the same blob by the decision of another case since then that was not
+ * reversed; null if there is none.
  */
 export const findQuarantineSince = async (
   reader: Reader,
-  { did, item }: CaseSubject,
-  { caseSeq, since, now }: { caseSeq: number; since: Millis; now: Millis },
+  { seq, did, item }: CaseRow,
+  { since, now }: { since: Millis; now: Millis },
 ): Promise<Millis | null> =>
   (
     await reader.get<{ until: Millis | null }>(sql`
       SELECT max(act_until) AS until FROM case_decision JOIN moderation_case ON seq = case_seq
       WHERE case_decision.did = ${did} AND kind = 'blob' AND item = ${item} AND act = 'quarantine'
-        AND case_seq <> ${caseSeq} AND COALESCE(outcome, '') <> 'reversed'
+        AND case_seq <> ${seq} AND COALESCE(outcome, '') <> 'reversed'
         AND decided_at >= ${since} AND act_until > ${now}`)
   )?.until ?? null
 
