@@ -135,13 +135,14 @@ export const roleRoutes = [
       )
       const role = given.role === null ? null : parseRole(given.role)
       if (given.role !== null && role === null) throw invalidRequest(`role must be one of ${roles.join(', ')}`)
-      const account = await accountNamed(ctx.db, given.account)
-      if (account === null) throw notFound('No such account')
-      const { did, handle, hasPassword } = account
-      if (role !== null && !hasPassword) throw forbidden('The account has no password, and operators sign in with one')
-      await ctx.db.transaction(async (tx) => {
+      return ctx.db.transaction(async (tx) => {
+        const account = await accountNamed(tx, given.account)
+        if (account === null) throw notFound('No such account')
+        const { did, handle, hasPassword } = account
+        if (role !== null && !hasPassword)
+          throw forbidden('The account has no password, and operators sign in with one')
         const before = await findRole(tx, did)
-        if (before === role) return
+        if (before === role) return { did, handle, role }
         const actor = actorOf(caller)
         await recordAudit(call, tx, {
           actor,
@@ -151,8 +152,8 @@ export const roleRoutes = [
         })
         await deleteOperatorSessionsOf(tx, did)
         await (role === null ? deleteRole(tx, did) : setRole(tx, did, role, actor, ctx.clock.now()))
+        return { did, handle, role }
       })
-      return { did, handle, role }
     },
   }),
 ]
