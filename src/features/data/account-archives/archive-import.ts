@@ -8,7 +8,7 @@ import { Semaphore, SemaphoreFull } from '../../../base/semaphore.ts'
 import { Shares } from '../../../base/shares.ts'
 import { Stalled, steady, uploadPace } from '../../../base/unstalled.ts'
 import type { Exchange } from '../../../http/endpoint.ts'
-import { invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
+import { forbidden, invalidRequest, Refusal, serviceUnavailable } from '../../../http/errors.ts'
 import type { Upload } from '../../../http/uploaded-form.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
@@ -22,7 +22,7 @@ import { quotaOf } from '../../identity/quotas/quotas.ts'
 import { knownBlobs } from '../blobs/blobs.ts'
 import { storePreferences } from '../preferences/preferences.ts'
 import { importRepo } from '../sync/sync.ts'
-import { AccountArchive, requireArchiveOf, type ArchivedBlob } from './archive-reading.ts'
+import { AccountArchive, type ArchivedBlob } from './archive-reading.ts'
 
 /** Archives that may arrive at the same time, in total, per network and per account, and that may wait for a place. */
 const arrivingBounds = { size: 8, ofNetwork: 2, maxWaiting: 16, waitMillis: 10_000 }
@@ -94,7 +94,7 @@ async function requireRoom(dataDir: string, bytes: number): Promise<void> {
 async function restore(exchange: Exchange, did: Did, spool: Spool): Promise<Restored> {
   const { repos, blobs, dataDir } = exchange.ctx.config
   const archive = await AccountArchive.open(spool, { repoBytes: repos.maxImportSize, blobBytes: blobs.maxBlobSize })
-  requireArchiveOf(archive, did)
+  if (archive.did !== did) throw forbidden(`The archive belongs to ${archive.did}`)
   // Compressed, the blobs may have a thousandth of their size, so check for the unpacked size as well.
   await requireRoom(dataDir, archive.blobBytes)
   const given = await archive.preferences()

@@ -7,25 +7,25 @@ export const ARCHIVE_VERSION = 1
 const BLOB_FOLDER = 'blobs/'
 
 /** Extensions of file names by media type, by which people's programs recognise files. */
-const extensions: Readonly<Record<string, string>> = {
-  'image/jpeg': '.jpg',
-  'image/png': '.png',
-  'image/gif': '.gif',
-  'image/webp': '.webp',
-  'image/avif': '.avif',
-  'image/svg+xml': '.svg',
-  'video/mp4': '.mp4',
-  'video/webm': '.webm',
-  'video/quicktime': '.mov',
-  'audio/mpeg': '.mp3',
-  'audio/ogg': '.ogg',
-  'application/pdf': '.pdf',
-  'application/json': '.json',
-  'text/vtt': '.vtt',
-  'text/plain': '.txt',
-}
+const extensions = new Map([
+  ['image/jpeg', '.jpg'],
+  ['image/png', '.png'],
+  ['image/gif', '.gif'],
+  ['image/webp', '.webp'],
+  ['image/avif', '.avif'],
+  ['image/svg+xml', '.svg'],
+  ['video/mp4', '.mp4'],
+  ['video/webm', '.webm'],
+  ['video/quicktime', '.mov'],
+  ['audio/mpeg', '.mp3'],
+  ['audio/ogg', '.ogg'],
+  ['application/pdf', '.pdf'],
+  ['application/json', '.json'],
+  ['text/vtt', '.vtt'],
+  ['text/plain', '.txt'],
+])
 
-const mediaTypes = new Map(Object.entries(extensions).map(([type, extension]) => [extension, type]))
+const mediaTypes = new Map(Array.from(extensions, ([type, extension]) => [extension, type]))
 
 export const archiveNames = {
   readMe: 'README.txt',
@@ -37,7 +37,7 @@ export const archiveNames = {
   spaceList: 'spaces.json',
   space: (number: number) => `spaces/${number}.car`,
   table: (name: string) => `tables/${name}.csv`,
-  blob: (cid: string, mimeType: string) => `${BLOB_FOLDER}${cid}${extensions[mimeType] ?? ''}`,
+  blob: (cid: string, mimeType: string) => `${BLOB_FOLDER}${cid}${extensions.get(mimeType) ?? ''}`,
 } as const
 
 /** Returns the CID in the name of a blob's file; null if it is not the name of a blob's file. */

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import type { Entry, ZipFile } from 'yauzl'
-import { forbidden, invalidRequest } from '../../../http/errors.ts'
+import { invalidRequest } from '../../../http/errors.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { isPreference, type Preference } from '../../../protocol/preference-rules.ts'
@@ -173,18 +173,18 @@ async function entriesOf(
   { repoBytes, blobBytes }: ArchiveBounds,
 ): Promise<{ entries: Map<string, Entry>; blobBytes: number }> {
   if (zip.entryCount > MAX_FILES) throw fault(`it has more than ${MAX_FILES} files`)
-  const largest: Readonly<Record<string, number>> = {
-    [archiveNames.manifest]: MAX_JSON_BYTES,
-    [archiveNames.preferences]: MAX_JSON_BYTES,
-    [archiveNames.repo]: repoBytes,
-  }
+  const largest = new Map<string, number>([
+    [archiveNames.manifest, MAX_JSON_BYTES],
+    [archiveNames.preferences, MAX_JSON_BYTES],
+    [archiveNames.repo, repoBytes],
+  ])
   const names = new Set<string>()
   const entries = new Map<string, Entry>()
   let total = 0
   for await (const entry of readable(zip)) {
     const { fileName, uncompressedSize } = entry
     const cid = blobNamed(fileName)
-    const most = cid === null ? largest[fileName] : blobBytes
+    const most = cid === null ? largest.get(fileName) : blobBytes
     const name = cid ?? fileName
     if (fileName.length > MAX_NAME_CHARS) throw fault('a file has a name that is too long')
     // An archive may contain any other files. They are never read.
@@ -236,9 +236,4 @@ function manifestOf(value: unknown): Manifest {
   for (const file of files as { name?: unknown; sha256?: unknown }[])
     if (typeof file?.name === 'string' && typeof file.sha256 === 'string') digests.set(file.name, file.sha256)
   return { did: parsedDid, digests }
-}
-
-/** Throws `Forbidden` if the archive belongs to another account. */
-export function requireArchiveOf(archive: AccountArchive, did: Did): void {
-  if (archive.did !== did) throw forbidden(`The archive belongs to ${archive.did}`)
 }
