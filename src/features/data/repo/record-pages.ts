@@ -5,6 +5,7 @@
 import { JsonText } from '../../../http/endpoint.ts'
 import { perContext, type Context } from '../../../platform/context.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
+import { withinBytes } from '../../../base/within-bytes.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { listRecordEntries, listRecords, type RecordEntry, type RecordRange } from './record-store.ts'
 import { recordViews } from './record-views.ts'
@@ -104,16 +105,9 @@ async function entriesOf(ctx: Context, did: Did, range: RecordRange): Promise<re
   const known = short.get(place)
   const limit = Math.min(range.limit, known ?? Infinity)
   const found = await listRecordEntries(ctx.db, did, { ...range, limit })
-  const entries = withinPage(found)
+  const entries = withinBytes(found, MAX_PAGE_BYTES)
   if (entries.length < found.length) short.set(place, entries.length + 1)
   else if (limit < range.limit && limit < MAX_SHORT_PAGE) short.set(place, 2 * limit)
   else if (limit < range.limit) short.delete(place)
   return entries
-}
-
-/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and at least one. */
-function withinPage(entries: readonly RecordEntry[]): readonly RecordEntry[] {
-  let bytes = 0
-  const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)
-  return first < 0 ? entries : entries.slice(0, first)
 }

@@ -1,5 +1,6 @@
 /** What an account reads of its own repository in a space: records, the changes to them, and a signed commit. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { withinBytes } from '../../../base/within-bytes.ts'
 import { JsonText } from '../../../http/endpoint.ts'
 import { Refusal } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -84,7 +85,7 @@ export async function spaceRecords(ctx: Context, listed: ListedRecords): Promise
   const { entries, shown, values } = await ctx.db.shortSnapshot(async (reader) => {
     const { id } = await repoAt(reader, place)
     const found = await listSpaceEntries(reader, id, { collection, after, descending: !reverse, limit })
-    const within = excludeValues ? found : withinPage(found)
+    const within = excludeValues ? found : withinBytes(found, MAX_PAGE_BYTES)
     const read = excludeValues ? noRecords : await spaceRecordsAt(reader, id, pathsOf(within))
     return { entries: found, shown: within, values: read }
   })
@@ -126,13 +127,6 @@ function pathIn(cursor: string, { space, repo }: Place): string {
   const address = parseSpaceRecordUri(cursor)
   if (address === null || address.space.uri !== space || address.author !== repo) throw malformedCursor()
   return `${address.collection}/${address.rkey}`
-}
-
-/** Returns the first entries whose values have at most `MAX_PAGE_BYTES` together, and at least one. */
-function withinPage<Entry extends { bytes: number }>(entries: readonly Entry[]): readonly Entry[] {
-  let bytes = 0
-  const first = entries.findIndex((entry, i) => (bytes += entry.bytes) > MAX_PAGE_BYTES && i > 0)
-  return first < 0 ? entries : entries.slice(0, first)
 }
 
 const malformedCursor = () => new Refusal(400, 'MalformedCursor', 'Malformed cursor')
@@ -189,7 +183,10 @@ export async function spaceOps(ctx: Context, listed: ListedOps): Promise<JsonTex
     const ops = await listSpaceOps(reader, repo.id, after, limit)
     const present = excludeValues ? noEntries : await spaceEntriesAt(reader, repo.id, pathsOf(ops))
     const isCurrent = ({ path, cid }: SpaceOp) => cid !== null && cid.equals(present.get(path)?.cid)
-    const shown = withinPage(ops.map((op) => ({ op, bytes: isCurrent(op) ? present.get(op.path)!.bytes : 0 })))
+    const shown = withinBytes(
+      ops.map((op) => ({ op, bytes: isCurrent(op) ? present.get(op.path)!.bytes : 0 })),
+      MAX_PAGE_BYTES,
+    )
     const current = shown.map(({ op }) => op).filter(isCurrent)
     const values = await spaceRecordsAt(reader, repo.id, pathsOf(current))
     const items = shown.map(({ op }) => ({
