@@ -15,12 +15,12 @@ import { crawlersOf, type CrawlAnswer, type CrawlRequest } from './crawlers.ts'
 import { leaveToSequencer } from './sequencer.ts'
 import { deleteEventsOf } from './event-list.ts'
 import { countEvents, headSeq, headToFollow, insertEvents, type EventRow } from './event-log.ts'
+import { erasesEarlier } from './sequencer-store.ts'
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../../protocol/frames.ts'
 
 export { crawlersFor, type CrawlRequest } from './crawlers.ts'
-export { missingInList } from './event-list.ts'
-export { eventNumbersOf } from './event-list.ts'
+export { eventNumbersOf, missingInList } from './event-list.ts'
 export {
   headSeq,
   keepEvents,
@@ -66,7 +66,7 @@ async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]
   for (const event of events) {
     const seq = head + 1 + rows.length
     rows.push({ seq, type: event.type, did: event.did, frame: eventFrame(event, seq, sequencedAt), sequencedAt })
-    if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
+    if (erasesEarlier(event)) await deleteEventsOf(tx, event.did)
   }
   await insertEvents(tx, rows)
   tx.afterCommit(() => {

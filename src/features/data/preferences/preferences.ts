@@ -1,11 +1,12 @@
 /** App preferences (app.bsky.actor.getPreferences and putPreferences). The PDS stores them, not the AppView. */
 import { perAccount, procedure, query, type Exchange } from '../../../http/endpoint.ts'
+import type { Context } from '../../../platform/context.ts'
 import { accountLock } from '../../../platform/database/database.ts'
 import { invalidRequest } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
-import { parseDid } from '../../../protocol/identifiers.ts'
+import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import type { LexDefs } from '../../../protocol/lexicons/generated/types.ts'
-import { putPreferences, visiblePreferences, type Preference } from '../../../protocol/preference-rules.ts'
+import { putPreferences, visiblePreferences } from '../../../protocol/preference-rules.ts'
 import type { Permissions } from '../../../protocol/scopes.ts'
 import { accountStatus, refuseMissing, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { access, accessOrModerator } from '../../access/auth/auth.ts'
@@ -22,8 +23,11 @@ const asksAppview = (permissions: Permissions, exchange: Exchange) =>
     aud: serviceText(otherAppview(exchange) ?? appviewService(exchange.ctx.config)),
   })
 
-/** The lexicon lists the known types. Other types of the namespace are stored unchanged, hence the cast. */
-const view = (preferences: Preference[]) => preferences as unknown as LexDefs['app.bsky.actor.defs#preferences']
+/** What the caller may read. The lexicon lists the known types; other types are stored unchanged, hence the cast. */
+async function shownOf({ db, clock }: Context, did: Did, personalDetails: boolean) {
+  const visible = visiblePreferences(await findPreferences(db, did), { personalDetails, now: clock.now() })
+  return { preferences: visible as unknown as LexDefs['app.bsky.actor.defs#preferences'] }
+}
 
 export const preferences: Feature = {
   name: 'preferences',
@@ -37,20 +41,12 @@ export const preferences: Feature = {
           if (other) throw invalidRequest('Moderator requests cannot be proxied to other app views')
           const did = parseDid(url.searchParams.get('did') ?? '')
           if (did === null) throw invalidRequest('Invalid or missing did parameter')
-          return {
-            preferences: view(
-              visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() }),
-            ),
-          }
+          return shownOf(ctx, did, true)
         }
         if (other) return forward(call, { service: other, caller })
         const { did, personalDetails } = caller
         refuseMissing(await accountStatus(ctx.db, did))
-        return {
-          preferences: view(
-            visiblePreferences(await findPreferences(ctx.db, did), { personalDetails, now: ctx.clock.now() }),
-          ),
-        }
+        return shownOf(ctx, did, personalDetails)
       },
     }),
     procedure('app.bsky.actor.putPreferences', {
