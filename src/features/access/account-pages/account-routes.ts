@@ -1,5 +1,5 @@
 /** The account page and its forms. Every form names its account and carries the token of the page. */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { authenticationRequired } from '../../../http/errors.ts'
 import type { Phrase } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -56,6 +56,7 @@ import { accountPage } from './account-page.ts'
 import { accountTexts } from './account-texts.ts'
 import { lists, type AccountView, type Section } from './account-view.ts'
 import { wantedLimits } from './scope-parts.ts'
+import { formAddress } from './form-page.ts'
 import { sharingOf } from './sharing-page.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { forgetDevice, toldDevices } from './push-part.ts'
@@ -64,13 +65,12 @@ import {
   deleteOtherSignIns,
   deleteSignIn,
   holderForm,
-  holderOf,
+  holderPage,
+  holderUrl,
   listBrowsers,
   provenForm,
-  requireNavigation,
   signIn,
   signInAgainUrl,
-  signInUrl,
   signOut,
   withPassword,
   type Holder,
@@ -171,27 +171,15 @@ const notices = new Map<string, { section: Section; notice: Phrase | null }>([
   ['password', { section: 'password', notice: accountTexts.donePassword }],
 ])
 
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
-  const { searchParams } = call.url
-  const holder = await holderOf(call, searchParams.get('account'))
-  if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
-  const done = notices.get(searchParams.get('done') ?? '')
+function show(call: PageCall, holder: Holder): Promise<Response> {
+  const done = notices.get(call.url.searchParams.get('done') ?? '')
   return renderAccountPage(call, holder, { outcome: done ? { ...done, fault: null, typed: null } : null })
-}
-
-const placeInPage = (section: Section, parameters: Record<string, string>): string => {
-  const query = new URLSearchParams(parameters).toString()
-  return `/account${query && `?${query}`}#${section}`
 }
 
 /** Performs a form's action. Returns a page of its own, or null for the account page with a notice. */
 type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>
 
-/**
- * Declare a form of the page. `done` names the notice of success. If a browser opens the form's address directly (Enter
- * in the address bar, a restored tab), it is redirected to the section of the page.
- */
+/** Declare a form of the page, and its address. `done` names the notice of success. */
 const act = (
   path: string,
   section: Section,
@@ -202,19 +190,12 @@ const act = (
   declare(
     `/account/${path}`,
     async (call, holder, form) => {
-      const response = await work(call, holder, form)
-      return (
-        response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
-      )
+      const place = `/account#${notices.get(done)?.section ?? section}`
+      return (await work(call, holder, form)) ?? seeOther(holderUrl(place, holder.account.did, { done }))
     },
     options,
   ),
-  route('GET', `/account/${path}`, {
-    async handler({ url }) {
-      const account = url.searchParams.get('account')
-      return seeOther(placeInPage(section, account === null ? {} : { account }))
-    },
-  }),
+  formAddress(`/account/${path}`, `/account#${section}`),
 ]
 
 /** Declare a form that changes the further handles. */
@@ -248,7 +229,7 @@ async function showFault(
 }
 
 export const accountRoutes: Endpoint[] = [
-  route('GET', '/account', { handler: show }),
+  holderPage('/account', show),
   ...ownDomainRoutes,
   ...act('sign-out', 'account', '', async (call, { account, device }) => {
     await signOut(call, device, account.did)

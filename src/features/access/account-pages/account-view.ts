@@ -16,7 +16,7 @@ import type { Quota } from '../../identity/quotas/quotas.ts'
 import type { ListedDelegation } from '../delegations/delegations.ts'
 import { accountTexts as texts } from './account-texts.ts'
 import { errorNote, goodNote, hidden, type Fault } from '../page-parts/page-parts.ts'
-import type { Device, ListedBrowser } from '../pages/pages.ts'
+import { holderUrl, type Device, type ListedBrowser } from '../pages/pages.ts'
 
 /** Sections with forms. Each name is an id in the page. */
 export type Section =
@@ -105,7 +105,7 @@ export function partOf<Row>(
   beginning: readonly Row[] = rows.slice(0, BEGINNING),
 ): { shown: readonly Row[]; more: Html | null } {
   const link = (from: number, words: Wording) =>
-    html`<p class="links"><a href="/account?${new URLSearchParams({ account: view.account.did, list, from: String(from) }).toString()}">${words}</a></p>`
+    html`<p class="links"><a href="${holderUrl('/account', view.account.did, { list, from: String(from) })}">${words}</a></p>`
   if (view.alone === null)
     return {
       shown: beginning,
@@ -122,7 +122,7 @@ export const accountForm = (
   content: Html,
   parameters: Record<string, string> = {},
 ): Html => html`
-<form method="post" action="/account/${action}?${new URLSearchParams({ account: account.did, ...parameters }).toString()}" class="stack">
+<form method="post" action="${holderUrl(`/account/${action}`, account.did, parameters)}" class="stack">
   ${hidden({ form_token: device.formToken, account: account.did })}
   ${content}
 </form>`
@@ -133,7 +133,7 @@ export const uploadForm = (
   action: string,
   content: Html,
 ): Html => html`
-<form method="post" enctype="multipart/form-data" action="/account/${action}?${new URLSearchParams({ account: account.did }).toString()}" class="stack">
+<form method="post" enctype="multipart/form-data" action="${holderUrl(`/account/${action}`, account.did)}" class="stack">
   ${hidden({ form_token: device.formToken, account: account.did })}
   ${content}
 </form>`
@@ -142,6 +142,6 @@ export const outcomeOf = ({ outcome }: AccountView, section: Section): Html | nu
   outcome?.section === section ? html`${errorNote(outcome.fault)}${goodNote(outcome.notice)}` : null
 
 /** The account page of one of the accounts that are signed in. */
-export const accountUrl = (did: string): string => `/account?${new URLSearchParams({ account: did })}`
+export const accountUrl = (did: string): string => holderUrl('/account', did)
 
 export const accountName = ({ handle, did }: Account): string => (handle === null ? did : `@${handle}`)

@@ -2,7 +2,7 @@
  * What account holders see of programs that act for them: a part of the account page, and the page of what one program
  * did.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { programPhrase } from '../../../http/program-words.ts'
 import { notFound } from '../../../http/errors.ts'
 import { html, inEnglish, plainName, type Html, type Phrase, type Value, type Wording } from '../../../http/html.ts'
@@ -23,14 +23,14 @@ import {
 import { accountForm, accountUrl, outcomeOf, partOf, type AccountView } from './account-view.ts'
 import { agentsTexts as texts } from './agents-texts.ts'
 import { collectionWords, wordsOf } from '../scope-words/scope-words.ts'
-import { day, hidden, seeOther, type PageCall } from '../page-parts/page-parts.ts'
-import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { day, hidden, type PageCall } from '../page-parts/page-parts.ts'
+import { holderPage, holderUrl, type Holder } from '../pages/pages.ts'
 
 const RECORD_PATH = '/account/agents/record'
 const EVENTS_PER_PAGE = 50
 
 const recordUrl = (did: Did, id: string, more: Record<string, string> = {}): string =>
-  `${RECORD_PATH}?${new URLSearchParams({ account: did, id, ...more })}`
+  holderUrl(RECORD_PATH, did, { id, ...more })
 
 /** The known facts about an agent. Its own name is in quotes, because it is unverified. */
 function nameOf({ issuer, subject, type, clientName, openedWith }: Registration): Phrase {
@@ -122,13 +122,6 @@ const scopeLine = (scope: string): Html => html`<li><small>${wordsOf(singleScope
 
 // What an agent did
 
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
-  const { searchParams } = call.url
-  const holder = await holderOf(call, searchParams.get('account'))
-  return holder ? recordPage(call, holder) : seeOther(await signInUrl(call, searchParams.get('account')))
-}
-
 async function recordPage(call: PageCall, { account: { did } }: Holder): Promise<Response> {
   const { ctx, url } = call
   const { searchParams } = url
@@ -212,4 +205,4 @@ function changeWords(detail: Record<string, unknown>): Wording {
   return changeTexts[changes.filter((name) => counts[name] > 0).join(' ')]?.({ ...counts, kinds }) ?? kinds
 }
 
-export const agentRecordRoutes: Endpoint[] = [route('GET', RECORD_PATH, { handler: show })]
+export const agentRecordRoutes: Endpoint[] = [holderPage(RECORD_PATH, recordPage)]

@@ -1,5 +1,5 @@
 /** The page on which an account holder sees what delegates did. */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, plainName, type Html, type Value } from '../../../http/html.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
 import { page } from '../../../http/page.ts'
@@ -7,8 +7,8 @@ import { listPhrase, timePhrase } from '../../../http/texts.ts'
 import { wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { delegateActs, type DelegationEvent } from '../delegations/delegations.ts'
 import { appName } from '../oauth/oauth.ts'
-import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
-import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import type { PageCall } from '../page-parts/page-parts.ts'
+import { holderPage, holderUrl, type Holder } from '../pages/pages.ts'
 import { collectionWords } from '../scope-words/scope-words.ts'
 import { accountName } from './account-view.ts'
 import { sharingTexts as texts } from './sharing-texts.ts'
@@ -17,8 +17,7 @@ const PATH = '/account/sharing/record'
 const MAX_ACTS = 50
 const MAX_DETAIL_CHARS = 300
 
-export const delegateActsUrl = (did: Did, more: Record<string, string> = {}): string =>
-  `${PATH}?${new URLSearchParams({ account: did, ...more })}`
+export const delegateActsUrl = (did: Did, more: Record<string, string> = {}): string => holderUrl(PATH, did, more)
 
 type NamedEvent = Awaited<ReturnType<typeof delegateActs>>[number]
 
@@ -41,7 +40,7 @@ async function actsPage(call: PageCall, { account }: Holder): Promise<Response> 
     <p class="quiet">${texts.recordLead}</p>
   </div>
   ${rows.length === 0 ? html`<p class="note">${texts.recordNone}</p>` : html`<ul class="list">${rows.map(actRow)}</ul>`}
-  <p class="links">${cursor !== undefined && html`<a href="${delegateActsUrl(did, { ...same, cursor })}">${texts.older}</a> `}<a href="/account/sharing?${new URLSearchParams({ account: did }).toString()}">${texts.backToSharing}</a></p>
+  <p class="links">${cursor !== undefined && html`<a href="${delegateActsUrl(did, { ...same, cursor })}">${texts.older}</a> `}<a href="${holderUrl('/account/sharing', did)}">${texts.backToSharing}</a></p>
 </section>`,
   })
 }
@@ -88,13 +87,4 @@ function kindsOf({ detail }: DelegationEvent): Value {
   return Array.isArray(collections) ? listPhrase(collections.map((name) => collectionWords(String(name)))) : null
 }
 
-export const delegateActsRoutes: Endpoint[] = [
-  route('GET', PATH, {
-    async handler(call) {
-      requireNavigation(call)
-      const { searchParams } = call.url
-      const holder = await holderOf(call, searchParams.get('account'))
-      return holder ? actsPage(call, holder) : seeOther(await signInUrl(call, searchParams.get('account')))
-    },
-  }),
-]
+export const delegateActsRoutes: Endpoint[] = [holderPage(PATH, actsPage)]

@@ -2,7 +2,7 @@
  * The part of the identity page about the recovery share that this server holds: its state, and what the holder can do
  * with it.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -15,9 +15,10 @@ import {
   type EscrowState,
 } from '../../identity/escrow/escrow.ts'
 import { accountForm } from './account-view.ts'
+import { formAddress } from './form-page.ts'
 import { identityTexts as texts } from './identity-texts.ts'
 import { day, seeOther } from '../page-parts/page-parts.ts'
-import { holderForm, provenForm, type Holder } from '../pages/pages.ts'
+import { holderForm, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 
 const PATH = 'identity/escrow'
 
@@ -61,11 +62,11 @@ const button = (holder: Holder, action: string, label: Phrase, effect: Phrase, l
     html`<div><button class="small ${look}">${label}</button></div><p class="quiet">${effect}</p>`,
   )
 
-const back = (did: string): Response => seeOther(`/account/identity?${new URLSearchParams({ account: did })}#escrow`)
+const PLACE = '/account/identity#escrow'
+const back = (did: string): Response => seeOther(holderUrl(PLACE, did))
 
 export const escrowForms: Endpoint[] = [
-  // If a browser opens the address of a form directly, redirect it to the page.
-  route('GET', `/account/${PATH}/:action`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
+  formAddress(`/account/${PATH}/:action`, PLACE),
   holderForm(`/account/${PATH}/start`, async (call, holder) => {
     const { did, handle } = holder.account
     const isSent = await startRecovery(call, did)

@@ -1,5 +1,5 @@
 /** The page that lists what happened to an account in the last 90 days. */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { programPhrase } from '../../../http/program-words.ts'
 import { html, plainName, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
@@ -14,15 +14,14 @@ import {
   type Means,
   type StoredEvent,
 } from '../../identity/account-events/account-events.ts'
-import { seeOther, type PageCall } from '../page-parts/page-parts.ts'
-import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import type { PageCall } from '../page-parts/page-parts.ts'
+import { holderPage, holderUrl, type Holder } from '../pages/pages.ts'
 import { accountName, accountUrl } from './account-view.ts'
 import { eventTexts as texts } from './event-texts.ts'
 
 const PATH = '/account/activity'
 
-export const eventsUrl = (did: Did, more: Record<string, string> = {}): string =>
-  `${PATH}?${new URLSearchParams({ account: did, ...more })}`
+export const eventsUrl = (did: Did, more: Record<string, string> = {}): string => holderUrl(PATH, did, more)
 
 /** The words for a sign-in, by its means. */
 const signInWords: Readonly<Record<Means, Phrase>> = {
@@ -80,13 +79,4 @@ async function eventsPage(call: PageCall, { account }: Holder): Promise<Response
   })
 }
 
-export const eventsPageRoutes: Endpoint[] = [
-  route('GET', PATH, {
-    async handler(call) {
-      requireNavigation(call)
-      const { searchParams } = call.url
-      const holder = await holderOf(call, searchParams.get('account'))
-      return holder ? eventsPage(call, holder) : seeOther(await signInUrl(call, searchParams.get('account')))
-    },
-  }),
-]
+export const eventsPageRoutes: Endpoint[] = [holderPage(PATH, eventsPage)]

@@ -2,7 +2,7 @@
  * The page on which people manage their second factors. A change requires what a sign-in requires: the password, and a
  * factor if there is one, so that a stolen session cannot change factors.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { programPhrase } from '../../../http/program-words.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -22,15 +22,7 @@ import {
   switchEmailFactor,
   type ListedFactors,
 } from '../factors/factors.ts'
-import {
-  holderForm,
-  holderOf,
-  requireNavigation,
-  signInUrl,
-  withPassword,
-  type EnterPage,
-  type Holder,
-} from '../pages/pages.ts'
+import { holderForm, holderPage, holderUrl, withPassword, type EnterPage, type Holder } from '../pages/pages.ts'
 import {
   codeField,
   day,
@@ -51,8 +43,7 @@ import { newPasskeyPage, passkeysPart, usedWords } from './passkeys-part.ts'
 import { factorsTexts as texts } from './factors-texts.ts'
 
 const PATH = '/account/factors'
-const urlOf = ({ did }: Account, more: Record<string, string> = {}): string =>
-  `${PATH}?${new URLSearchParams({ account: did, ...more }).toString()}`
+const urlOf = ({ did }: Account, more: Record<string, string> = {}): string => holderUrl(PATH, did, more)
 
 // On the account page
 
@@ -417,15 +408,10 @@ const simpleChanges: Readonly<
 > = { 'confirm-passkey': confirmPasskey, 'rename-passkey': rename, 'confirm-app': confirmApp, distrust }
 
 export const factorRoutes: Endpoint[] = [
-  route('GET', PATH, {
-    async handler(call) {
-      requireNavigation(call)
-      const { searchParams } = call.url
-      const holder = await holderOf(call, searchParams.get('account'))
-      if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
-      if (!holder.account.hasPassword) return seeOther('/account')
-      return factorsPage(call, holder, { notice: notices.get(searchParams.get('done') ?? '') })
-    },
-  }),
+  holderPage(PATH, async (call, holder) =>
+    holder.account.hasPassword
+      ? factorsPage(call, holder, { notice: notices.get(call.url.searchParams.get('done') ?? '') })
+      : seeOther('/account'),
+  ),
   holderForm(PATH, change),
 ]

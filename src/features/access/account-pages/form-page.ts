@@ -1,12 +1,13 @@
 /**
  * Pages with a single form, for people who are not signed in: what it is for, its fields, its button and further links.
+ * Also the addresses of forms on other pages.
  */
 import { route, type Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { CapabilityName } from '../../../platform/configuration/capabilities.ts'
-import { errorNote, goodNote, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-import { formProof, readOwnForm, requireNavigation } from '../pages/pages.ts'
+import { errorNote, goodNote, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { formProof, holderUrl, readOwnForm, requireNavigation } from '../pages/pages.ts'
 
 export interface FormPage {
   title: Wording
@@ -53,6 +54,13 @@ interface FormHandlers {
   /** Handles a form that was sent from a page of ours. */
   send: (call: PageCall, form: URLSearchParams) => Promise<Response>
 }
+
+/**
+ * Declare what a browser gets that opens the address of a form directly (Enter in the address bar, a restored tab): it
+ * is redirected to the page of the form, which is for account holders.
+ */
+export const formAddress = (path: string, page: string): Endpoint =>
+  route('GET', path, { handler: async ({ url }) => seeOther(holderUrl(page, url.searchParams.get('account'))) })
 
 /** Declare a page that opens in a tab, and the form that it sends to its own address. */
 export const formRoutes = (path: string, { capability, show, send }: FormHandlers): Endpoint[] => [

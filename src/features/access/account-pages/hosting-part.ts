@@ -2,15 +2,16 @@
  * The part of the identity page about the document of a did:web: whether this server serves it, and otherwise what the
  * holder has to publish.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html } from '../../../http/html.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { endHosting, startHosting, whatToPublish } from '../../identity/web-documents/web-documents.ts'
 import { accountForm } from './account-view.ts'
+import { formAddress } from './form-page.ts'
 import { identityTexts as texts } from './identity-texts.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-import { provenForm, type Holder } from '../pages/pages.ts'
+import { holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 
 type Published = NonNullable<Awaited<ReturnType<typeof whatToPublish>>>
 
@@ -59,12 +60,12 @@ export const hostingPart = (
   </details>
 </section>`
 
-const back = (did: string): Response => seeOther(`/account/identity?${new URLSearchParams({ account: did })}#hosting`)
+const PLACE = '/account/identity#hosting'
+const back = (did: string): Response => seeOther(holderUrl(PLACE, did))
 
 /** `show` renders the identity page with the fault of this part. */
 export const hostingForms = (show: (call: PageCall, holder: Holder, fault: Fault) => Promise<Response>): Endpoint[] => [
-  // If a browser opens the address of a form directly, redirect it to the page.
-  route('GET', `/account/${PATH}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
+  formAddress(`/account/${PATH}`, PLACE),
   // Ask for proof: keys in a document that is served here cannot open sessions, and without a document the identity
   // does not resolve.
   provenForm(`/account/${PATH}`, async (call, holder, form) => {

@@ -2,7 +2,7 @@
  * The page that says in plain words who can move the account away: the keys of a did:plc in order of rank, or the
  * domain of a did:web. It reads the directory each time, so it shows what other servers believe.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
@@ -15,18 +15,12 @@ import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { identityTexts as texts } from './identity-texts.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
 import { noOwnKey, ownKeyForms, ownKeyPart, type OwnKey } from './own-key-part.ts'
-import { day, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { day, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import { holderPage, holderUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/identity'
 
-export const identityUrl = (did: Did): string => `${PATH}?${new URLSearchParams({ account: did })}`
-
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
-  const holder = await holderOf(call, call.url.searchParams.get('account'))
-  return holder ? identityPage(call, holder) : seeOther(await signInUrl(call, call.url.searchParams.get('account')))
-}
+export const identityUrl = (did: Did): string => holderUrl(PATH, did)
 
 interface Shown {
   hostingFault?: Fault | null
@@ -142,7 +136,7 @@ ${hostedSince !== null && html`<p class="note warn">${texts.webHosted({ day: day
 }
 
 export const identityPageRoutes: Endpoint[] = [
-  route('GET', PATH, { handler: show }),
+  holderPage(PATH, identityPage),
   ...escrowForms,
   ...hostingForms((call, holder, hostingFault) => identityPage(call, holder, { hostingFault })),
   ...ownKeyForms((call, holder, ownKey) => identityPage(call, holder, { ownKey })),

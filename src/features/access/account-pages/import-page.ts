@@ -1,6 +1,6 @@
 /** The page on which people restore their account from an archive of it. */
 import { ZIP_MAGIC } from '../../../base/zip-magic.ts'
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
@@ -9,6 +9,7 @@ import { importArchive, type Restored } from '../../data/account-archives/accoun
 import { isMoving } from '../../identity/migration/migration.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
 import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
+import { formAddress } from './form-page.ts'
 import { importTexts as texts } from './import-texts.ts'
 import { moveUrl } from './move-page.ts'
 import {
@@ -20,7 +21,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderOf, holderUpload, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderPage, holderUpload, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 
 const ACTION = 'archive/import'
 const PATH = `/account/${ACTION}`
@@ -30,14 +31,7 @@ const PATH = `/account/${ACTION}`
  */
 const PROOF_ACTION = `${ACTION}/begin`
 
-export const importUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`
-
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
-  const wanted = call.url.searchParams.get('account')
-  const holder = await holderOf(call, wanted)
-  return holder ? importPage(call, holder, null) : seeOther(await signInUrl(call, wanted))
-}
+export const importUrl = (did: string): string => holderUrl(PATH, did)
 
 const importPage = (call: PageCall, holder: Holder, fault: Fault | null): Promise<Response> =>
   page(call, {
@@ -116,11 +110,9 @@ async function restore(call: PageCall, { account: { did } }: Holder, file: Uploa
 }
 
 export const importPageRoutes: Endpoint[] = [
-  route('GET', PATH, { handler: show }),
+  holderPage(PATH, (call, holder) => importPage(call, holder, null)),
   provenForm(`/account/${PROOF_ACTION}`, async (_, { account: { did } }) => seeOther(importUrl(did))),
-  route('GET', `/account/${PROOF_ACTION}`, {
-    handler: async ({ url }) => seeOther(importUrl(url.searchParams.get('account') ?? '')),
-  }),
+  formAddress(`/account/${PROOF_ACTION}`, PATH),
   holderUpload(PATH, async (call, holder, fields, file) => {
     if (await isMoving(call.ctx.db, holder.account.did)) return seeOther(moveUrl(holder.account.did))
     if (!holder.isProven) return importPage(call, holder, faultAt(null, texts.signedInLongAgo))

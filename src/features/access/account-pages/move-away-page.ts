@@ -1,5 +1,5 @@
 /** The page for moving away: what the new server needs, and what is left to do here afterwards. */
-import { route, type Endpoint, type Exchange } from '../../../http/endpoint.ts'
+import type { Endpoint, Exchange } from '../../../http/endpoint.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
@@ -19,20 +19,13 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderPage, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/move-away'
 /** Days for which an account that has moved away is kept before it is deleted. */
 const KEPT_DAYS = 30
 
-export const moveAwayUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`
-
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
-  const wanted = call.url.searchParams.get('account')
-  const holder = await holderOf(call, wanted)
-  return holder ? moveAwayPage(call, holder, null, null) : seeOther(await signInUrl(call, wanted))
-}
+export const moveAwayUrl = (did: string): string => holderUrl(PATH, did)
 
 const notices: Partial<Record<Act, Wording>> = { code: texts.codeMailed }
 
@@ -126,7 +119,7 @@ const acts = {
 } as const satisfies Record<string, (call: Exchange, did: Did) => Promise<void>>
 
 export const moveAwayRoutes: Endpoint[] = [
-  route('GET', PATH, { handler: show }),
+  holderPage(PATH, (call, holder) => moveAwayPage(call, holder, null, null)),
   provenForm(PATH, async (call, holder, given) => {
     const name = given.get('act') ?? ''
     const act = Object.hasOwn(acts, name) ? (name as Act) : null

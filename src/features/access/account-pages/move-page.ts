@@ -1,5 +1,5 @@
 /** The page of an account that moves here: the progress of the move, and what its holder has to do. */
-import { route, type Endpoint, type Exchange } from '../../../http/endpoint.ts'
+import type { Endpoint, Exchange } from '../../../http/endpoint.ts'
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
@@ -21,6 +21,7 @@ import {
   type MoveView,
 } from '../../identity/migration/migration.ts'
 import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
+import { formAddress } from './form-page.ts'
 import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
 import { moveTexts as texts } from './move-texts.ts'
 import { holderSignature, signatureFields } from './own-signature.ts'
@@ -38,21 +39,14 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderForm, holderOf, holderUpload, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderForm, holderPage, holderUpload, holderUrl, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/move'
 const ARCHIVE_ACTION = 'move/archive'
 /** How often a browser reloads the page while the server is at work. */
 const REFRESH_SECS = 5
 
-export const moveUrl = (did: string): string => `${PATH}?${new URLSearchParams({ account: did })}`
-
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
-  const wanted = call.url.searchParams.get('account')
-  const holder = await holderOf(call, wanted)
-  return holder ? movePage(call, holder, null, null) : seeOther(await signInUrl(call, wanted))
-}
+export const moveUrl = (did: string): string => holderUrl(PATH, did)
 
 async function movePage(call: PageCall, holder: Holder, act: Act | null, fault: Fault | null): Promise<Response> {
   const { account } = holder
@@ -234,7 +228,7 @@ const acts = {
 } as const satisfies Record<string, (call: Exchange, did: Did, given: URLSearchParams) => Promise<void>>
 
 export const movePageRoutes: Endpoint[] = [
-  route('GET', PATH, { handler: show }),
+  holderPage(PATH, (call, holder) => movePage(call, holder, null, null)),
   holderForm(PATH, async (call, holder, given) => {
     const name = given.get('act') ?? ''
     const act = Object.hasOwn(acts, name) ? (name as Act) : null
@@ -256,7 +250,5 @@ export const movePageRoutes: Endpoint[] = [
     })
     return fault === null ? seeOther(moveUrl(did)) : movePage(call, holder, null, fault)
   }),
-  route('GET', `/account/${ARCHIVE_ACTION}`, {
-    handler: async ({ url }) => seeOther(moveUrl(url.searchParams.get('account') ?? '')),
-  }),
+  formAddress(`/account/${ARCHIVE_ACTION}`, PATH),
 ]

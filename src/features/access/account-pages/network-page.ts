@@ -1,19 +1,19 @@
 /** The page that tells account holders how the network sees their account, and who can mend what is broken. */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { page } from '../../../http/page.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountReach, serverReach, type Link } from '../../operations/reach/reach.ts'
-import { goodNote, seeOther, type PageCall } from '../page-parts/page-parts.ts'
-import { holderOf, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { goodNote, type PageCall } from '../page-parts/page-parts.ts'
+import { holderPage, holderUrl, type Holder } from '../pages/pages.ts'
 import { sentence } from '../scope-words/scope-words.ts'
 import { accountUrl } from './account-view.ts'
 import { networkTexts as texts } from './network-texts.ts'
 
 const PATH = '/account/network'
 
-export const networkUrl = (did: Did): string => `${PATH}?${new URLSearchParams({ account: did })}`
+export const networkUrl = (did: Did): string => holderUrl(PATH, did)
 
 async function networkPage(call: PageCall, { account }: Holder): Promise<Response> {
   const { ctx } = call
@@ -57,13 +57,5 @@ const askOperator = ({ contact: { email } }: Config): Phrase =>
 
 export const networkRoutes: Endpoint[] = [
   // Limited, because it asks the directory, DNS, relays and the AppView.
-  route('GET', PATH, {
-    limit: 'accountReach',
-    async handler(call) {
-      requireNavigation(call)
-      const { searchParams } = call.url
-      const holder = await holderOf(call, searchParams.get('account'))
-      return holder ? networkPage(call, holder) : seeOther(await signInUrl(call, searchParams.get('account')))
-    },
-  }),
+  holderPage(PATH, networkPage, { limit: 'accountReach' }),
 ]

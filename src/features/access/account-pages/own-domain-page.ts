@@ -2,7 +2,7 @@
  * The page for a domain of the account holder's own as a handle. It shows what to publish, checks whether that is
  * published, and then changes the handle.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
@@ -13,14 +13,13 @@ import { publishedDids, type PublishedDids } from '../../identity/identity/ident
 import { accountForm, accountName, accountUrl } from './account-view.ts'
 import { domainTexts as texts } from './domain-texts.ts'
 import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
-import { holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderPage, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/handle/domain'
 /** Type of the DNS record that names the account. */
 const RECORD_TYPE = 'TXT'
 
-export const ownDomainUrl = (did: Did, handle: Handle): string =>
-  `${PATH}?${new URLSearchParams({ account: did, handle })}`
+export const ownDomainUrl = (did: Did, handle: Handle): string => holderUrl(PATH, did, { handle })
 
 /** The result of checking the domain. */
 interface Check {
@@ -101,15 +100,9 @@ function finding(found: Did | null, did: Did, [missing, right, other]: FindingWo
 }
 
 export const ownDomainRoutes: Endpoint[] = [
-  route('GET', PATH, {
-    async handler(call) {
-      requireNavigation(call)
-      const { searchParams } = call.url
-      const holder = await holderOf(call, searchParams.get('account'))
-      if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
-      const handle = parseHandle(searchParams.get('handle') ?? '')
-      return handle ? ownDomainPage(call, holder, handle) : seeOther('/account#handle')
-    },
+  holderPage(PATH, async (call, holder) => {
+    const handle = parseHandle(call.url.searchParams.get('handle') ?? '')
+    return handle ? ownDomainPage(call, holder, handle) : seeOther('/account#handle')
   }),
   provenForm(PATH, async (call, holder, form) => {
     const { ctx } = call
@@ -124,6 +117,6 @@ export const ownDomainRoutes: Endpoint[] = [
       else await changeHandle(call, did, handle)
     })
     if (fault || check) return ownDomainPage(call, holder, handle, { check, fault })
-    return seeOther(`/account?${new URLSearchParams({ account: did, done: 'handle' })}#handle`)
+    return seeOther(holderUrl('/account#handle', did, { done: 'handle' }))
   }),
 ]

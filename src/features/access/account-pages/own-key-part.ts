@@ -4,7 +4,7 @@
  */
 import { html, type Html } from '../../../http/html.ts'
 import { charge } from '../../../http/limiting.ts'
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { newSigningSecret, openSigningKey } from '../../../platform/secrets/signing-keys.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
@@ -12,6 +12,7 @@ import { formatSecretMultikey } from '../../../protocol/secret-multikey.ts'
 import { addOwnKey } from '../../identity/account-changes/account-changes.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { accountForm } from './account-view.ts'
+import { formAddress } from './form-page.ts'
 import {
   codeField,
   errorNote,
@@ -21,7 +22,6 @@ import {
   field,
   goodNote,
   hidden,
-  seeOther,
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
@@ -105,8 +105,6 @@ ${codeField({ id: 'own-key-code', fault })}
 
 type Show = (call: PageCall, holder: Holder, ownKey: OwnKey) => Promise<Response>
 
-const back = (did: string): Response => seeOther(`/account/identity?${new URLSearchParams({ account: did })}#own-key`)
-
 async function begin(call: PageCall, { account: { did } }: Holder, form: URLSearchParams): Promise<OwnKey> {
   const typed = form.get('wallet_key')?.trim() ?? null
   if (typed !== null && parseDidKey(typed) === null)
@@ -136,10 +134,7 @@ async function add(call: PageCall, { account: { did } }: Holder, form: URLSearch
 
 /** `show` renders the identity page with this part in its present stage. */
 export const ownKeyForms = (show: Show): Endpoint[] => [
-  // If a browser opens the address of a form directly, redirect it to the page.
-  ...[PATH, `${PATH}/begin`].map((path) =>
-    route('GET', `/account/${path}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
-  ),
+  ...[PATH, `${PATH}/begin`].map((path) => formAddress(`/account/${path}`, '/account/identity#own-key')),
   holderForm(`/account/${PATH}/begin`, async (call, holder, form) =>
     show(call, holder, await begin(call, holder, form)),
   ),

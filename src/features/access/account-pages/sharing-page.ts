@@ -1,7 +1,7 @@
 /**
  * The page of shared accounts: who acts for the account, for whom the account acts, and the invitations on both sides.
  */
-import { route, type Endpoint } from '../../../http/endpoint.ts'
+import type { Endpoint } from '../../../http/endpoint.ts'
 import { html, type Html, type Phrase } from '../../../http/html.ts'
 import { factsPhrase } from '../../../http/texts.ts'
 import { charge } from '../../../http/limiting.ts'
@@ -27,16 +27,16 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { holderForm, holderOf, provenForm, requireNavigation, signInUrl, type Holder } from '../pages/pages.ts'
+import { holderForm, holderPage, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
 import { delegateActsUrl } from './delegate-acts-page.ts'
+import { formAddress } from './form-page.ts'
 import { foldedScopes, presetBoxes, wantedLimits } from './scope-parts.ts'
 import { sharingTexts as texts } from './sharing-texts.ts'
 
 const PATH = '/account/sharing'
 
-export const sharingUrl = (did: Did, more: Record<string, string> = {}): string =>
-  `${PATH}?${new URLSearchParams({ account: did, ...more })}`
+export const sharingUrl = (did: Did, more: Record<string, string> = {}): string => holderUrl(PATH, did, more)
 
 export async function sharingOf(ctx: Context, did: Did): Promise<AccountView['sharing']> {
   const [delegates, shared] = await Promise.all([listDelegates(ctx, did), listSharedAccounts(ctx, did)])
@@ -258,30 +258,19 @@ const deeds: Readonly<Record<string, Deed>> = {
 
 const notices = new Map(Object.values(deeds).map(({ done, notice }) => [done, notice]))
 
-/** Declares a form. If a browser opens its address directly, it is redirected to the page. */
+/** Declares a form, and its address. */
 const formRoutes = ([path, { done, work, isTyped, declare = holderForm }]: [string, Deed]): Endpoint[] => [
   declare(`${PATH}/${path}`, async (call, holder, form) => {
     const fault = await faultOf(() => work(call, holder, form))
     if (fault) return sharingPage(call, holder, { fault, typed: isTyped ? form : null })
     return seeOther(sharingUrl(holder.account.did, { done }))
   }),
-  route('GET', `${PATH}/${path}`, {
-    async handler({ url: { searchParams } }) {
-      const account = searchParams.get('account')
-      return seeOther(`${PATH}${account === null ? '' : `?${new URLSearchParams({ account })}`}`)
-    },
-  }),
+  formAddress(`${PATH}/${path}`, PATH),
 ]
 
 export const sharingRoutes: Endpoint[] = [
-  route('GET', PATH, {
-    async handler(call) {
-      requireNavigation(call)
-      const { searchParams } = call.url
-      const holder = await holderOf(call, searchParams.get('account'))
-      if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
-      return sharingPage(call, holder, { notice: notices.get(searchParams.get('done') ?? '') ?? null })
-    },
-  }),
+  holderPage(PATH, (call, holder) =>
+    sharingPage(call, holder, { notice: notices.get(call.url.searchParams.get('done') ?? '') ?? null }),
+  ),
   ...Object.entries(deeds).flatMap(formRoutes),
 ]

@@ -1,4 +1,4 @@
-/** Forms that act for a signed-in account, and who may send them. */
+/** Pages for signed-in account holders, forms that act for them, and who may send these. */
 import { route, type Common, type Endpoint } from '../../../http/endpoint.ts'
 import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
@@ -8,6 +8,7 @@ import {
   deviceOf,
   readOwnForm,
   requireFormToken,
+  requireNavigation,
   requireOwnOrigin,
   withOwnUpload,
 } from './devices.ts'
@@ -44,6 +45,37 @@ export async function signInUrl(call: PageCall, wanted: string | null): Promise<
 
 export const signInAgainUrl = ({ handle, did }: Account): string =>
   `/account/sign-in?${new URLSearchParams({ identifier: handle ?? did })}`
+
+/**
+ * Returns the address of a page for account holders. `page` may name a part of it: `/account#handle`. If `did` is null,
+ * the page is for the account that signed in last.
+ */
+export function holderUrl(page: string, did: string | null, more: Readonly<Record<string, string>> = {}): string {
+  const query = new URLSearchParams({ ...(did !== null && { account: did }), ...more }).toString()
+  return query === '' ? page : page.replace(/#|$/, (part) => `?${query}${part}`)
+}
+
+/**
+ * Declare a page for account holders, whose address names the account. `requires` throws if a browser must not get the
+ * page: it has to open the page in a tab if `requires` is omitted.
+ */
+export const holderPage = (
+  path: string,
+  show: (call: PageCall, holder: Holder) => Promise<Response>,
+  {
+    requires = requireNavigation,
+    ...options
+  }: Pick<Common<null>, 'limit'> & { requires?: (call: PageCall) => void } = {},
+): Endpoint =>
+  route('GET', path, {
+    ...options,
+    async handler(call) {
+      requires(call)
+      const wanted = call.url.searchParams.get('account')
+      const holder = await holderOf(call, wanted)
+      return holder ? show(call, holder) : seeOther(await signInUrl(call, wanted))
+    },
+  })
 
 /**
  * Declare a form for account holders, which names its account and carries the token of the page. `isOnce`: if the

@@ -18,7 +18,7 @@ export {
   type ListedBrowser,
   type SignedIn,
 } from './devices.ts'
-export { holderForm, holderOf, holderUpload, signInAgainUrl, signInUrl, type Holder } from './holders.ts'
+export { holderForm, holderPage, holderUpload, holderUrl, signInAgainUrl, type Holder } from './holders.ts'
 export { offerEntry } from './passkey-offer.ts'
 export { provenForm } from './proven-form.ts'
 export { withPassword, type EnterPage } from './sign-in.ts'

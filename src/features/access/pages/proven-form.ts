@@ -25,7 +25,7 @@ import {
 import { signIn } from './devices.ts'
 import { carriedFields, withoutProof } from './factor-page.ts'
 import { factorTexts as texts } from './factor-texts.ts'
-import { holderForm, holderOf, signInAgainUrl, signInUrl, type Holder } from './holders.ts'
+import { holderForm, holderOf, holderUrl, signInAgainUrl, signInUrl, type Holder } from './holders.ts'
 import { entryUse } from './passkey-offer.ts'
 import { withPassword } from './sign-in.ts'
 
@@ -97,7 +97,7 @@ async function provePage(
   ${passwordField({ required: true, autofocus: true, fault })}
   <div class="actions"><button class="primary">${texts.proceed}</button></div>
   ${passkey}
-  <p class="links"><a href="/account?${new URLSearchParams({ account: did }).toString()}">${texts.cancel}</a></p>
+  <p class="links"><a href="${holderUrl('/account', did)}">${texts.cancel}</a></p>
 </form>`,
   })
 }

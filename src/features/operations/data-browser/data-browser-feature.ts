@@ -5,8 +5,8 @@ import type { Feature } from '../../../http/feature.ts'
 import { page } from '../../../http/page.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { leavingOwner } from '../../access/auth/auth.ts'
-import { seeOther, type PageCall } from '../../access/page-parts/page-parts.ts'
-import { holderOf, requireNavigation, signInUrl } from '../../access/pages/pages.ts'
+import type { PageCall } from '../../access/page-parts/page-parts.ts'
+import { holderPage, holderUrl, type Holder } from '../../access/pages/pages.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { operator } from '../operators/operators.ts'
 import { openBlob, openBlobAs, readData, readDataAs, shownData } from './data-browser.ts'
@@ -15,23 +15,16 @@ import { dataTexts } from './data-texts.ts'
 const PAGE = '/account/data'
 const BLOB = `${PAGE}/blob`
 
-async function show(call: PageCall): Promise<Response> {
-  requireNavigation(call)
+async function show(call: PageCall, { account: { did, handle } }: Holder): Promise<Response> {
   const { ctx, url } = call
-  const wanted = url.searchParams.get('account')
-  const holder = await holderOf(call, wanted)
-  if (!holder) return seeOther(await signInUrl(call, wanted))
-  const { did, handle } = holder.account
-  const addressOf = (path: string, parameters: Readonly<Record<string, string>>) =>
-    `${path}?${new URLSearchParams({ account: did, ...parameters })}`
   return page(call, {
     title: dataTexts.title,
     wide: true,
     body: shownData(await readData(ctx, did, url.searchParams), url.searchParams, {
-      link: (parameters) => addressOf(PAGE, parameters),
-      blobUrl: (cid) => addressOf(BLOB, { cid }),
+      link: (parameters) => holderUrl(PAGE, did, parameters),
+      blobUrl: (cid) => holderUrl(BLOB, did, { cid }),
       isOperator: false,
-      home: addressOf('/account', {}),
+      home: holderUrl('/account', did),
       account: handle === null ? did : `@${handle}`,
     }),
   })
@@ -44,15 +37,6 @@ function refuseOtherSites({ request }: PageCall): void {
     throw forbidden('This file is shown only on pages of this server.')
 }
 
-async function showBlob(call: PageCall): Promise<Response> {
-  refuseOtherSites(call)
-  const { searchParams } = call.url
-  const holder = await holderOf(call, searchParams.get('account'))
-  if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
-  const { did } = holder.account
-  return openBlob(call, did, searchParams.get('cid') ?? '')
-}
-
 async function namedDid({ ctx, path }: RouteCall<unknown>): Promise<Did> {
   const did = parseDid(path['did'] ?? '')
   if (did === null || (await accountOf(ctx.db, did)) === null) throw notFound('No such account')
@@ -62,8 +46,10 @@ async function namedDid({ ctx, path }: RouteCall<unknown>): Promise<Did> {
 export const dataBrowser: Feature = {
   name: 'data-browser',
   routes: [
-    route('GET', PAGE, { handler: show }),
-    route('GET', BLOB, { handler: showBlob }),
+    holderPage(PAGE, show),
+    holderPage(BLOB, async (call, { account }) => openBlob(call, account.did, call.url.searchParams.get('cid') ?? ''), {
+      requires: refuseOtherSites,
+    }),
     route('GET', '/v1/account/data', {
       auth: leavingOwner,
       handler: ({ ctx, caller, url }) => readData(ctx, caller.did, url.searchParams),
