@@ -55,7 +55,7 @@ import { askedFactors, factorsOf } from '../factors/factors.ts'
 import { accountPage } from './account-page.ts'
 import { accountTexts } from './account-texts.ts'
 import { lists, type AccountView, type Section } from './account-view.ts'
-import { wantedLimits } from './scope-parts.ts'
+import { wantedTerms } from './scope-parts.ts'
 import { formAddress } from './form-page.ts'
 import { sharingOf } from './sharing-page.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
@@ -417,7 +417,7 @@ async function addAppPassword(call: PageCall, holder: Holder, form: URLSearchPar
 function makeAppPassword(call: PageCall, did: Did, form: URLSearchParams): Promise<AppPassword & { password: string }> {
   const name = (form.get('name') ?? '').trim()
   const isStandard = ['preset', 'scope', 'ends'].every((field) => (form.get(field) ?? '').trim() === '')
-  if (!isStandard) return createScopedAppPassword(call, did, { name, ...wantedLimits(form) })
+  if (!isStandard) return createScopedAppPassword(call, did, name, wantedTerms(form))
   const privileged = form.get('privileged') === 'yes'
   return createAppPassword(call, did, { name, privileged, personalDetails: false, scope: null, expiresAt: null })
 }

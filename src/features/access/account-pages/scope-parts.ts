@@ -2,8 +2,9 @@
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { scopePresets } from '../../../protocol/app-password-scopes.ts'
 import { BASE_SCOPE, singleScope } from '../../../protocol/scopes.ts'
-import { parseDatetime, type Millis } from '../../../protocol/identifiers.ts'
+import { parseDatetime } from '../../../protocol/identifiers.ts'
 import { wordsOf } from '../scope-words/scope-words.ts'
+import type { AccessTerms } from '../sessions/sessions.ts'
 
 const scopeLine = (scope: string): Html => html`<li><small>${wordsOf(singleScope(scope)).what}</small></li>`
 
@@ -22,13 +23,9 @@ export const presetBoxes = (typed: URLSearchParams | null | undefined): Html[] =
   Object.entries(scopePresets).map((preset) => presetBox(preset, typed))
 
 /**
- * Returns the scopes that the form selects. If nothing is ticked or typed, these are the scopes that apps usually need.
+ * Returns the terms that the form selects. If nothing is ticked or typed, the scopes are those that apps usually need.
  */
-export function wantedLimits(form: URLSearchParams): {
-  presets: string[]
-  scope: string
-  expiresAt: Millis | null
-} {
+export function wantedTerms(form: URLSearchParams): AccessTerms {
   const [presets, scope, ends] = [form.getAll('preset'), (form.get('scope') ?? '').trim(), form.get('ends') ?? '']
   const isLimited = presets.length > 0 || scope !== ''
   const scopes = [scope, !isLimited && 'transition:generic', form.get('privileged') === 'yes' && 'transition:chat.bsky']

@@ -31,7 +31,7 @@ import { holderForm, holderPage, holderUrl, provenForm, type Holder } from '../p
 import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
 import { delegateActsUrl } from './delegate-acts-page.ts'
 import { formAddress } from './form-page.ts'
-import { foldedScopes, presetBoxes, wantedLimits } from './scope-parts.ts'
+import { foldedScopes, presetBoxes, wantedTerms } from './scope-parts.ts'
 import { sharingTexts as texts } from './sharing-texts.ts'
 
 const PATH = '/account/sharing'
@@ -88,7 +88,7 @@ ${sharedPart(holder, shared)}`,
 }
 
 /** The other account of a delegation, by its handle if it has one. */
-export const otherName = ({ handle }: { handle: string | null }, did: Did | null): string | Phrase =>
+const otherName = ({ handle }: { handle: string | null }, did: Did | null): string | Phrase =>
   handle === null ? (did ?? texts.gone) : `@${handle}`
 
 // Who acts for the account
@@ -234,7 +234,7 @@ const deeds: Readonly<Record<string, Deed>> = {
     declare: provenForm,
     async work(call, { account: { did } }, form) {
       await charge(call, { name: 'inviteDelegate', key: did })
-      return inviteDelegate(call, did, { delegate: form.get('delegate') ?? '', ...wantedLimits(form) })
+      return inviteDelegate(call, did, form.get('delegate') ?? '', wantedTerms(form))
     },
   },
   end: {

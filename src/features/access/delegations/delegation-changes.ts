@@ -12,10 +12,10 @@ import { invalidRequest, notFound } from '../../../http/errors.ts'
 import { endDelegation as endItsAccess } from '../../../http/hooks.ts'
 import type { Context } from '../../../platform/context.ts'
 import { accountLock, type Reader, type Tx } from '../../../platform/database/database.ts'
-import { appPasswordScope } from '../../../protocol/app-password-scopes.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { accountStatus, accountSummary, requireActive } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
+import { scopeOfTerms, type AccessTerms } from '../sessions/sessions.ts'
 import { insertDelegationEvent } from './delegation-event-store.ts'
 import {
   deleteDelegationsOf,
@@ -32,7 +32,7 @@ import {
 } from './delegation-store.ts'
 
 /** Most delegates of an account, including open invitations. */
-export const MAX_DELEGATES = 20
+const MAX_DELEGATES = 20
 /** Lifetime of an invitation. */
 const INVITATION_MILLIS = 7 * DAY_SECS * 1000
 /** Delegations of one delegate that a deletion reads at once. */
@@ -47,39 +47,32 @@ export function isOver({ status, invitedAt, expiresAt }: Delegation, now: Millis
   return status === 'invited' && now >= invitedAt + INVITATION_MILLIS
 }
 
-/** What a delegate may do, and until when. */
-export interface Terms {
-  /** Handle or DID of the account that is invited. */
-  delegate: string
-  /** Scopes separated by spaces; empty for what apps usually need, without direct messages. */
-  scope: string
-  /** Names of presets whose scopes are added. */
-  presets: readonly string[]
-  expiresAt: Millis | null
-}
-
 /**
- * Invite an account of this server to act for the holder's account. Returns the invitation.
+ * Invite an account of this server to act for the holder's account, on these terms. `name` is its handle or DID.
+ * Returns the invitation.
  *
- * Throws `InvalidRequest` if a scope or preset is unknown or reserved for the account itself, if the end has passed, if
- * no active account here has the name, if the name is the holder's own account or one that is already a delegate or
- * invited, or if the account has the most delegates that it may have; also throws what `requireActive` throws. Refusing
- * a handle reveals only what is public: its account, and the status of that repository.
+ * Throws `InvalidRequest` as `scopeOfTerms` does, and if no active account here has the name, if the name is the
+ * holder's own account or one that is already a delegate or invited, or if the account has the most delegates that it
+ * may have; also throws what `requireActive` throws. Refusing a handle reveals only what is public: its account, and
+ * the status of that repository.
  */
-export async function inviteDelegate(exchange: Exchange, did: Did, terms: Terms): Promise<Delegation> {
+export async function inviteDelegate(
+  exchange: Exchange,
+  did: Did,
+  name: string,
+  terms: AccessTerms,
+): Promise<Delegation> {
   const { ctx } = exchange
   const now = ctx.clock.now()
-  const parsed = appPasswordScope(terms)
-  if (!parsed.ok) throw invalidRequest(parsed.message)
-  if (terms.expiresAt !== null && terms.expiresAt <= now) throw invalidRequest('expiresAt must be in the future')
-  const invited = await accountSummary(ctx.db, terms.delegate.trim().replace(/^@/, ''))
+  const scope = scopeOfTerms(ctx, terms)
+  const invited = await accountSummary(ctx.db, name.trim().replace(/^@/, ''))
   if (invited?.status !== 'active') throw notInvitable()
   if (invited.did === did) throw invalidRequest('delegate must be another account')
   const delegation: Delegation & { delegateDid: Did } = {
     id: `dlg_${randomUUID().replaceAll('-', '')}`,
     did,
     delegateDid: invited.did,
-    scope: parsed.scope,
+    scope,
     status: 'invited',
     invitedAt: now,
     acceptedAt: null,

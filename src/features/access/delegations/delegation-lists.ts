@@ -22,9 +22,9 @@ export interface ListedDelegation extends Delegation {
   handle: Handle | null
 }
 
-const named = async (reader: Reader, delegation: Delegation, other: Did | null): Promise<ListedDelegation> => ({
+const withDelegate = async (reader: Reader, delegation: Delegation): Promise<ListedDelegation> => ({
   ...delegation,
-  handle: other && ((await accountSummary(reader, other))?.handle ?? null),
+  handle: delegation.delegateDid && ((await accountSummary(reader, delegation.delegateDid))?.handle ?? null),
 })
 
 /**
@@ -41,12 +41,11 @@ export async function listDelegates(
   )
   return Promise.all(
     found.map((delegation) =>
-      named(
+      withDelegate(
         db,
         delegation.status === 'active' && isOver(delegation, now)
           ? { ...delegation, status: 'ended', endedAt: delegation.expiresAt, endedBy: 'time' }
           : delegation,
-        delegation.delegateDid,
       ),
     ),
   )

@@ -4,12 +4,11 @@
  */
 import { Type } from '@sinclair/typebox'
 import { perAccount, route } from '../../../http/endpoint.ts'
-import { invalidRequest } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
 import { bySeq, pageOf } from '../../../http/paged-list.ts'
-import { scopePresets } from '../../../protocol/app-password-scopes.ts'
-import { parseDatetime, wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { owner } from '../auth/auth.ts'
+import { termMembers, termsIn } from '../sessions/sessions.ts'
 import { acceptDelegation, endDelegation, inviteDelegate, unknownDelegation } from './delegation-changes.ts'
 import type { DelegationEvent } from './delegation-event-store.ts'
 import { delegateActs, listDelegates, listSharedAccounts, type ListedDelegation } from './delegation-lists.ts'
@@ -27,12 +26,12 @@ const termsView = ({ id, scope, status, invitedAt, acceptedAt, expiresAt }: Dele
 })
 
 /** A delegation as the holder of the shared account sees it. */
-const delegateView = ({ delegateDid, handle, endedAt, endedBy, ...delegation }: ListedDelegation) => ({
-  ...termsView({ delegateDid, endedAt, endedBy, ...delegation }),
-  did: delegateDid ?? undefined,
-  handle: handle ?? undefined,
-  endedAt: wireTimeOrNull(endedAt) ?? undefined,
-  endedBy: endedBy ?? undefined,
+const delegateView = (delegation: ListedDelegation) => ({
+  ...termsView(delegation),
+  did: delegation.delegateDid ?? undefined,
+  handle: delegation.handle ?? undefined,
+  endedAt: wireTimeOrNull(delegation.endedAt) ?? undefined,
+  endedBy: delegation.endedBy ?? undefined,
 })
 
 /** A delegation as the delegate sees it. */
@@ -60,20 +59,7 @@ const actView = ({
   createdAt: wireTime(createdAt),
 })
 
-/** Throws `InvalidRequest` if the text is no datetime. */
-function instantOf(text: string | undefined): number | null {
-  if (text === undefined) return null
-  const instant = parseDatetime(text)
-  if (instant === null) throw invalidRequest('expiresAt must be a datetime, such as 2030-01-31T12:00:00.000Z')
-  return instant
-}
-
-const invitation = Type.Object({
-  delegate: Type.String({ maxLength: 2048 }),
-  scope: Type.Optional(Type.String()),
-  presets: Type.Optional(Type.Array(Type.String(), { maxItems: Object.keys(scopePresets).length })),
-  expiresAt: Type.Optional(Type.String()),
-})
+const invitation = Type.Object({ delegate: Type.String({ maxLength: 2048 }), ...termMembers })
 
 export const delegationRoutes = [
   route('GET', '/v1/delegates', {
@@ -85,10 +71,9 @@ export const delegationRoutes = [
     auth: owner,
     limit: perAccount('inviteDelegate'),
     async handler(call) {
-      const { delegate, scope = '', presets = [], expiresAt } = await readJson(call.body, invitation)
-      const terms = { delegate, scope, presets, expiresAt: instantOf(expiresAt) }
-      const { delegateDid, ...made } = await inviteDelegate(call, call.caller.did, terms)
-      return { ...termsView({ delegateDid, ...made }), did: delegateDid }
+      const { delegate, ...given } = await readJson(call.body, invitation)
+      const made = await inviteDelegate(call, call.caller.did, delegate, termsIn(given))
+      return { ...termsView(made), did: made.delegateDid }
     },
   }),
 

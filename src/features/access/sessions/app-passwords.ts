@@ -6,7 +6,6 @@ import type { Context } from '../../../platform/context.ts'
 import { isUseDue } from '../../../platform/running/last-use.ts'
 import { accountLock, isUniqueViolation, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import { appPasswordScope } from '../../../protocol/app-password-scopes.ts'
 import { base32 } from '../../../protocol/cid.ts'
 import { accountStatus, refuseTakendown } from '../../identity/accounts/accounts.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
@@ -15,6 +14,7 @@ import {
   hashGeneratedElsewhere,
   hashGeneratedPassword,
 } from '../../identity/passwords/passwords.ts'
+import { scopeOfTerms, type AccessTerms } from './access-terms.ts'
 import {
   deleteAppPassword,
   findAppPassword,
@@ -32,31 +32,15 @@ const MAX_PER_ACCOUNT = 1000
 const formatPattern = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
 const SECRET_BYTES = 10
 
-/** What limits an app password that is not of the standard lexicon: its scopes, and its end. */
-export interface Limits {
-  /**
-   * Scopes separated by spaces; empty for what an app password of the standard lexicon may do, without direct messages.
-   */
-  scope: string
-  /** Names of presets whose scopes are added. */
-  presets: readonly string[]
-  expiresAt: Millis | null
-}
-
-/**
- * Create an app password that is limited to scopes, as `createAppPassword` does. Throws `InvalidRequest` also if a
- * scope or preset is unknown or not for app passwords, or if the end has passed.
- */
-export function createScopedAppPassword(
+/** Create an app password that is limited to scopes. Throws as `scopeOfTerms` and `createAppPassword` do. */
+export async function createScopedAppPassword(
   exchange: Exchange,
   did: Did,
-  { name, expiresAt, ...wanted }: Limits & { name: string },
+  name: string,
+  terms: AccessTerms,
 ): Promise<AppPassword & { password: string }> {
-  const parsed = appPasswordScope(wanted)
-  if (!parsed.ok) throw invalidRequest(parsed.message)
-  if (expiresAt !== null && expiresAt <= exchange.ctx.clock.now())
-    throw invalidRequest('expiresAt must be in the future')
-  const { scope } = parsed
+  const scope = scopeOfTerms(exchange.ctx, terms)
+  const { expiresAt } = terms
   return createAppPassword(exchange, did, { name, privileged: false, personalDetails: false, scope, expiresAt })
 }
 

@@ -5,11 +5,11 @@
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../../http/endpoint.ts'
-import { invalidRequest, notFound } from '../../../http/errors.ts'
+import { notFound } from '../../../http/errors.ts'
 import { readJson } from '../../../http/json-input.ts'
-import { parseDatetime, wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
-import { scopePresets } from '../../../protocol/app-password-scopes.ts'
+import { wireTime, wireTimeOrNull } from '../../../protocol/identifiers.ts'
 import { owner } from '../auth/auth.ts'
+import { termMembers, termsIn } from './access-terms.ts'
 import { listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { createScopedAppPassword, revokeAppPassword } from './app-passwords.ts'
 
@@ -21,14 +21,6 @@ const view = ({ name, privileged, personalDetails, scope, expiresAt, createdAt, 
   lastUsedAt: wireTimeOrNull(lastUsedAt) ?? undefined,
 })
 
-/** Throws `InvalidRequest` if the text is no datetime. */
-function instantOf(text: string | undefined): number | null {
-  if (text === undefined) return null
-  const instant = parseDatetime(text)
-  if (instant === null) throw invalidRequest('expiresAt must be a datetime, such as 2030-01-31T12:00:00.000Z')
-  return instant
-}
-
 export const scopedAppPasswordRoutes = [
   route('GET', '/v1/app-passwords', {
     auth: owner,
@@ -38,22 +30,8 @@ export const scopedAppPasswordRoutes = [
   route('POST', '/v1/app-passwords', {
     auth: owner,
     async handler(call) {
-      const {
-        name,
-        scope = '',
-        presets = [],
-        expiresAt,
-      } = await readJson(
-        call.body,
-        Type.Object({
-          name: Type.String(),
-          scope: Type.Optional(Type.String()),
-          presets: Type.Optional(Type.Array(Type.String(), { maxItems: Object.keys(scopePresets).length })),
-          expiresAt: Type.Optional(Type.String()),
-        }),
-      )
-      const wanted = { name, scope, presets, expiresAt: instantOf(expiresAt) }
-      const made = await createScopedAppPassword(call, call.caller.did, wanted)
+      const { name, ...given } = await readJson(call.body, Type.Object({ name: Type.String(), ...termMembers }))
+      const made = await createScopedAppPassword(call, call.caller.did, name, termsIn(given))
       return { ...view(made), password: made.password }
     },
   }),

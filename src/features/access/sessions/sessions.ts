@@ -1,4 +1,5 @@
 /** The door of sessions: those opened with a password, with an app password, and by wallets. */
+export { scopeOfTerms, termMembers, termsIn, type AccessTerms } from './access-terms.ts'
 export { createAppPassword, createScopedAppPassword, endAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { keepFormerIssuer } from './former-issuers.ts'
 export { insertAppPassword, listAppPasswords, type AppPassword, type NewAppPassword } from './app-password-store.ts'
