@@ -19,7 +19,7 @@ import {
   removeTotp,
   renamePasskey,
   renewRecoveryCodes,
-  switchEmailFactor,
+  setEmailFactor,
   type ListedFactors,
 } from '../factors/factors.ts'
 import { holderForm, holderPage, holderUrl, withPassword, type EnterPage, type Holder } from '../pages/pages.ts'
@@ -228,7 +228,7 @@ const changes: Readonly<Record<Change, Work>> = {
     question: texts.mailOn,
     submit: texts.turnOn,
     async perform(call, { account }, revalidate) {
-      await switchEmailFactor(call, account, true, revalidate)
+      await setEmailFactor(call, account.did, true, { revalidate })
       return 'mail-on'
     },
   },
@@ -236,7 +236,7 @@ const changes: Readonly<Record<Change, Work>> = {
     question: texts.mailOff,
     submit: texts.turnOff,
     async perform(call, { account }, revalidate) {
-      await switchEmailFactor(call, account, false, revalidate)
+      await setEmailFactor(call, account.did, false, { revalidate })
       return 'mail-off'
     },
   },

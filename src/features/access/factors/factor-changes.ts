@@ -26,7 +26,7 @@ import {
 } from './passkeys.ts'
 import { deleteTrustedBrowsersOf, trustedBrowsersOf, type TrustedBrowser } from './trusted-browser-store.ts'
 import { confirmStoredTotp, deleteTotp, findTotp, type StoredTotp } from './totp-store.ts'
-import { isBeingSetUp, setUpTotp, totpCheck, type TotpSetup } from './totp.ts'
+import { isBeingSetUp, setUpTotp, totpSpender, type TotpSetup } from './totp.ts'
 
 /** The factors of an account, as its holder sees them. */
 export interface ListedFactors {
@@ -83,14 +83,14 @@ export async function confirmTotp(exchange: Exchange, did: Did, code: string): P
   const { ctx } = exchange
   const now = ctx.clock.now()
   const isSettingUp = (stored: StoredTotp) => isBeingSetUp(stored, now)
-  const check = await totpCheck(ctx, isSettingUp)
+  const spend = await totpSpender(ctx, isSettingUp)
   const outcome = await ctx.db.transactionOn(accountLock(did), async (tx) => {
     await exchange.revalidate(tx)
     // Count wrong codes only while an app is being set up: otherwise, a stolen session could use up the attempts of the
     // sign-in.
     const stored = await findTotp(tx, did)
     if (stored === null || !isSettingUp(stored)) return 'wrong'
-    const fault = await attemptCode(exchange, tx, did, () => check.spend(tx, did, code.replace(/\s/g, '')))
+    const fault = await attemptCode(exchange, tx, did, () => spend(tx, did, code.replace(/\s/g, '')))
     if (fault) return fault
     const before = await summaryOf(tx, did)
     await confirmStoredTotp(tx, did, now)
@@ -124,21 +124,6 @@ export const renewRecoveryCodes = (exchange: Exchange, did: Did, revalidate: Rev
       throw invalidRequest('Recovery codes require an authenticator app or a passkey')
     await announceIn(tx, exchange, 'recoveryCodesMade', did)
     return makeFactorRecoveryCodes(tx, did)
-  })
-
-/** Turn the mailed code on or off for a holder who has just signed in with it. Throws `InvalidRequest`. */
-export const switchEmailFactor = (
-  exchange: Exchange,
-  { did, emailConfirmedAt }: Account,
-  isWanted: boolean,
-  revalidate: RevalidateIn,
-): Promise<void> =>
-  exchange.ctx.db.transaction(async (tx) => {
-    await revalidate(tx)
-    if (isWanted && emailConfirmedAt === null) throw invalidRequest('Confirm your email address first')
-    await updateEmailAuthFactor(tx, did, isWanted)
-    await deleteTrustedBrowsersOf(tx, did)
-    await announceIn(tx, exchange, isWanted ? 'emailFactorOn' : 'emailFactorOff', did)
   })
 
 /**

@@ -8,7 +8,6 @@ export {
   resetFactors,
   removeTotp,
   renewRecoveryCodes,
-  switchEmailFactor,
   type ListedFactors,
 } from './factor-changes.ts'
 export {
@@ -19,8 +18,8 @@ export {
   removePasskey,
   renamePasskey,
   usePasskey,
-  type PasskeyUse,
 } from './passkeys.ts'
+export type { PasskeyUse } from './passkey-challenges.ts'
 export { deleteTrustedBrowser, isTrustedBrowser } from './trusted-browser-store.ts'
 export { TRUST_SECS, trustBrowser, type NewTrust } from './trusted-browsers.ts'
 export { beginPendingSignIn, resumePendingSignIn } from './pending-sign-ins.ts'

@@ -14,7 +14,7 @@ import type { Context } from '../../../platform/context.ts'
 import { base64url, parseBase64url } from '../../../protocol/base64url.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
-import { expiryOf, newChallenge, type ChallengeUse } from './passkey-challenges.ts'
+import { expiryOf, newChallenge, type PasskeyUse } from './passkey-challenges.ts'
 import type { StoredPasskey } from './passkey-store.ts'
 
 /** COSE algorithms: Ed25519, P-256 with SHA-256, and RSA with SHA-256, which older Windows uses. */
@@ -72,7 +72,7 @@ export async function creationOptions(
   ctx: Context,
   { did, handle }: Account,
   known: readonly StoredPasskey[],
-  use: ChallengeUse,
+  use: PasskeyUse,
 ): Promise<PasskeyOptions> {
   const name = handle ?? did
   return {
@@ -94,7 +94,7 @@ export async function creationOptions(
 export const requestOptions = async (
   ctx: Context,
   passkeys: readonly StoredPasskey[],
-  use: ChallengeUse,
+  use: PasskeyUse,
 ): Promise<PasskeyOptions> => ({
   challenge: await newChallenge(ctx, use),
   rpId: rpIdOf(ctx.config),
@@ -167,7 +167,7 @@ export type NewPasskey = Pick<
 export async function checkCreation(
   ctx: Context,
   text: string,
-  use: ChallengeUse,
+  use: PasskeyUse,
 ): Promise<CeremonyFault | (CheckedChallenge & { passkey: NewPasskey })> {
   const answer = parsed(creationAnswer, text)
   const challenge = answer && challengeIn(answer.response)
@@ -218,7 +218,7 @@ export const passkeyIn = (text: string): string | null => parsed(requestAnswer, 
 export async function checkSignature(
   ctx: Context,
   text: string,
-  use: ChallengeUse,
+  use: PasskeyUse,
   passkey: StoredPasskey,
 ): Promise<CeremonyFault | (CheckedChallenge & { signCount: number })> {
   const answer = parsed(requestAnswer, text)

@@ -20,8 +20,8 @@ const RANDOM_BYTES = 16
 const EXPIRY_BYTES = 6
 const MAC_BYTES = 32
 
-/** What a challenge is for. A response to it is of no other use. */
-export interface ChallengeUse {
+/** What a passkey is asked for. A response to the challenge is of no other use. */
+export interface PasskeyUse {
   /** `add` a passkey, `enter` an account without its password, `prove` who asks, or `operate` the server. */
   purpose: 'add' | 'enter' | 'prove' | 'operate'
   /** Null if the passkey itself says to which account it belongs. */
@@ -33,7 +33,7 @@ export interface ChallengeUse {
 /** Loaded when a page shows the first challenge. */
 const macKey = perContext(({ db, vault }) => serverSecret(db, vault, 'passkey-challenge'))
 
-async function macOf(ctx: Context, head: Uint8Array, { purpose, did, binding }: ChallengeUse): Promise<Buffer> {
+async function macOf(ctx: Context, head: Uint8Array, { purpose, did, binding }: PasskeyUse): Promise<Buffer> {
   return createHmac('sha256', await macKey(ctx))
     .update(head)
     .update(JSON.stringify([purpose, did, binding]))
@@ -41,7 +41,7 @@ async function macOf(ctx: Context, head: Uint8Array, { purpose, did, binding }: 
 }
 
 /** Returns a new challenge, in base64url. */
-export async function newChallenge(ctx: Context, use: ChallengeUse): Promise<string> {
+export async function newChallenge(ctx: Context, use: PasskeyUse): Promise<string> {
   const head = Buffer.alloc(RANDOM_BYTES + EXPIRY_BYTES)
   randomBytes(RANDOM_BYTES).copy(head)
   head.writeUIntBE(ctx.clock.now() + TTL_MILLIS, RANDOM_BYTES, EXPIRY_BYTES)
@@ -49,7 +49,7 @@ export async function newChallenge(ctx: Context, use: ChallengeUse): Promise<str
 }
 
 /** Returns when the challenge expires. Null if it has, or was not made here for this use. */
-export async function expiryOf(ctx: Context, challenge: string, use: ChallengeUse): Promise<Millis | null> {
+export async function expiryOf(ctx: Context, challenge: string, use: PasskeyUse): Promise<Millis | null> {
   const bytes = parseBase64url(challenge)
   if (bytes?.byteLength !== RANDOM_BYTES + EXPIRY_BYTES + MAC_BYTES) return null
   const head = Buffer.from(bytes.subarray(0, -MAC_BYTES))

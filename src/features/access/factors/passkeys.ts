@@ -26,7 +26,7 @@ import {
   type CeremonyFault,
   type PasskeyOptions,
 } from './passkey-ceremonies.ts'
-import { spendChallenge, type ChallengeUse } from './passkey-challenges.ts'
+import { spendChallenge, type PasskeyUse } from './passkey-challenges.ts'
 import {
   deletePasskey,
   findPasskey,
@@ -69,7 +69,7 @@ const refusals: Readonly<Record<CeremonyFault | 'behind', () => Refusal>> = {
 /** Throws a `Refusal` if the proof of the holder is no longer valid. */
 export type RevalidateIn = (tx: Tx) => Promise<void>
 
-const usedForAdding = (did: Did, binding: string): ChallengeUse => ({ purpose: 'add', did, binding })
+const usedForAdding = (did: Did, binding: string): PasskeyUse => ({ purpose: 'add', did, binding })
 
 /**
  * Begin to add a passkey, for a holder who has just re-authenticated. `binding` is the secret that the browser has to
@@ -163,9 +163,6 @@ export async function forgetCodesOfNothing(tx: Tx, did: Did): Promise<void> {
 }
 
 // Use
-
-/** What a passkey is used for; see `ChallengeUse`. */
-export type PasskeyUse = ChallengeUse
 
 /**
  * Returns what a browser needs to sign in with a passkey of an account; `did` is null for any account. Returns null,

@@ -15,7 +15,7 @@ import { chargeMail, codeRefused, redeemCode, requestCode } from '../../identity
 import { attemptCode, attemptRefused } from './factor-attempts.ts'
 import { hasHeldFactor, summaryOf } from './factor-summary-store.ts'
 import { spendFactorRecoveryCode } from './factor-recovery-codes.ts'
-import { isTotpCode, totpCheck } from './totp.ts'
+import { isTotpCode, totpSpender } from './totp.ts'
 
 /** The factors that an account accepts: a mailed code; or otherwise a code of an app, a recovery code or a passkey. */
 export interface AskedFactors {
@@ -59,11 +59,11 @@ export async function spendFactorCode(
     return
   }
   const code = typed.replace(/\s/g, '')
-  const totp = await totpCheck(ctx, ({ confirmedAt }) => confirmedAt !== null)
+  const spendTotp = await totpSpender(ctx, ({ confirmedAt }) => confirmedAt !== null)
   const fault = await ctx.db.transactionOn(accountLock(did), async (tx) => {
     const isRecovery = !isTotpCode(code)
     const fault = await attemptCode(exchange, tx, did, () =>
-      isRecovery ? spendFactorRecoveryCode(tx, did, code) : totp.spend(tx, did, code),
+      isRecovery ? spendFactorRecoveryCode(tx, did, code) : spendTotp(tx, did, code),
     )
     if (fault === null && isRecovery) await announceIn(tx, exchange, 'recoveryCodeUsed', did)
     return fault

@@ -59,32 +59,27 @@ export const isBeingSetUp = ({ confirmedAt, createdAt }: StoredTotp, now: Millis
 /** Whether a text has the form of a code. */
 export const isTotpCode = (text: string): boolean => /^\d{6}$/.test(text)
 
-/** Checks codes within a transaction, which must not wait for the library to load: `totpCheck` has loaded it. */
-export interface TotpCheck {
-  /** Spend a code of the account's app. Returns false if it is wrong or was used before. */
-  spend(tx: Tx, did: Did, code: string): Promise<boolean>
-}
-
-/** Returns the check of codes; see `TotpCheck`. `counts` says which apps count. */
-export async function totpCheck(
+/**
+ * Returns a function that spends a code of the account's app. It returns false if the code is wrong or was used before,
+ * and runs in a transaction, which must not wait for the library to load. `counts` says which apps count.
+ */
+export async function totpSpender(
   { clock, vault }: Pick<Context, 'clock' | 'vault'>,
   counts: (stored: StoredTotp) => boolean,
-): Promise<TotpCheck> {
+): Promise<(tx: Tx, did: Did, code: string) => Promise<boolean>> {
   const { Secret, TOTP } = await library()
   const stepOf = (secret: Uint8Array, token: string, now: Millis): number | null => {
     const totp = new TOTP({ secret: new Secret({ buffer: Uint8Array.from(secret).buffer }), digits: DIGITS })
     const drift = totp.validate({ token, timestamp: now, window: MAX_DRIFT_STEPS })
     return drift === null ? null : totp.counter({ timestamp: now }) + drift
   }
-  return {
-    async spend(tx, did, code) {
-      const stored = await findTotp(tx, did)
-      if (stored === null || !counts(stored) || !isTotpCode(code)) return false
-      const now = clock.now()
-      const step = stepOf(vault.unwrap(stored.secretWrapped), code, now)
-      if (step === null || step <= stored.lastStep) return false
-      await useStep(tx, did, step, now)
-      return true
-    },
+  return async (tx, did, code) => {
+    const stored = await findTotp(tx, did)
+    if (stored === null || !counts(stored) || !isTotpCode(code)) return false
+    const now = clock.now()
+    const step = stepOf(vault.unwrap(stored.secretWrapped), code, now)
+    if (step === null || step <= stored.lastStep) return false
+    await useStep(tx, did, step, now)
+    return true
   }
 }

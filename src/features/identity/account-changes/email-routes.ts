@@ -36,7 +36,7 @@ export const emailRoutes = [
       // To switch the sign-in code on or off, a client sends the address that the account already has.
       const { email: present } = await presentAccount(call.ctx.db, did)
       if (emailAuthFactor !== undefined && email.toLowerCase() === present)
-        return setEmailFactor(call, did, emailAuthFactor, token)
+        return setEmailFactor(call, did, emailAuthFactor, { code: token })
       if (emailAuthFactor === true) throw invalidRequest('Confirm the new email address first')
       await withinRefusedAddresses(call, () => changeEmail(call, did, email, token))
     },
