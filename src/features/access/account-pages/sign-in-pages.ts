@@ -58,8 +58,7 @@ async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault |
 /** Returns the account of that name if this browser knows it and its holder has to sign in again. */
 async function accountAgain(call: PageCall, name: string): Promise<Account | null> {
   const device = await deviceOf(call)
-  const known = device === null ? [] : [...device.accounts, ...device.former]
-  const found = known.find(({ account: { did, handle } }) => name === did || name === handle)
+  const found = device?.known.find(({ account: { did, handle } }) => name === did || name === handle)
   return found && !found.isProven ? found.account : null
 }
 

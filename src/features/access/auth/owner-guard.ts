@@ -4,6 +4,7 @@
  *
  * These routes have statuses of their own for faults that XRPC reports as 400.
  */
+import type { RequiredScope } from '../../../http/credential.ts'
 import type { Exchange, Guard } from '../../../http/endpoint.ts'
 import { forbidden, Refusal } from '../../../http/errors.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
@@ -21,11 +22,11 @@ export interface OwnerCaller {
   did: Did
 }
 
-const holder: Guard<OwnerCaller> = taking<WalletCaller | AccessCaller>(
-  [walletKind, agentKind, sessionKind, appKind],
-  refuseOthers,
-  { sessions: 'owner', grants: 'refuse', refusesTakendown: true },
-)
+const holder = (required: Pick<RequiredScope, 'sessions' | 'refusesTakendown'>) =>
+  taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
+    ...required,
+    grants: 'refuse',
+  })
 
 type Restatement = Record<string, { status: number; name: string }>
 
@@ -45,23 +46,13 @@ const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller>
   })
 
 /** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
-export const owner: Guard<OwnerCaller> = restating(holder, restated)
+export const owner: Guard<OwnerCaller> = restating(holder({ sessions: 'owner', refusesTakendown: true }), restated)
 
 /** Like `owner`, but also accepts the holder of a taken-down account, who may take their data along. */
-export const leavingOwner: Guard<OwnerCaller> = restating(
-  taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
-    sessions: 'leaving',
-    grants: 'refuse',
-  }),
-  restated,
-)
+export const leavingOwner: Guard<OwnerCaller> = restating(holder({ sessions: 'leaving' }), restated)
 
 /** Recognises sessions of every scope, so that a session that does not suffice is refused for that reason. */
-const anyHolder = taking<WalletCaller | AccessCaller>([walletKind, agentKind, sessionKind, appKind], refuseOthers, {
-  sessions: 'every',
-  grants: 'refuse',
-  refusesTakendown: true,
-})
+const anyHolder = holder({ sessions: 'every', refusesTakendown: true })
 
 const holderOfAnyReach: Guard<OwnerCaller> = {
   ...anyHolder,

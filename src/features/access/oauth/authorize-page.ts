@@ -276,12 +276,11 @@ export function preselected(
   shared: readonly SharedAccount[],
   { request: { loginHint } }: PendingRequest,
 ): string {
-  const accounts = [...device.accounts, ...device.former]
-  if (loginHint === null) return accounts[0]!.account.did
+  if (loginHint === null) return device.known[0]!.account.did
   const isHinted = ({ did, handle }: { did: string; handle: string | null }) =>
     did === loginHint || handle === loginHint
   return (
-    accounts.find(({ account }) => isHinted(account))?.account.did ??
+    device.known.find(({ account }) => isHinted(account))?.account.did ??
     shared.find(({ delegation }) => isHinted(delegation))?.delegation.id ??
     'other'
   )

@@ -24,10 +24,9 @@ const MAX_SHOWN = 3
 
 /** Lists the accounts, and the choice to sign in with another one. */
 export function accountChooser(device: Device, { chosen, missing, shared = () => [] }: Choosing): Html {
-  const accounts = [...device.accounts, ...device.former]
   const isChosen = (signedIn: SignedIn) =>
     signedIn.account.did === chosen || shared(signedIn).some(({ value }) => value === chosen)
-  const ordered = [...accounts.filter(isChosen), ...accounts.filter((signedIn) => !isChosen(signedIn))]
+  const ordered = [...device.known.filter(isChosen), ...device.known.filter((signedIn) => !isChosen(signedIn))]
   const shown = ordered.length > MAX_SHOWN + 1 ? ordered.slice(0, MAX_SHOWN) : ordered
   const folded = ordered.slice(shown.length)
   const choices = (some: readonly SignedIn[]) =>
@@ -85,5 +84,5 @@ const sharedChoice = (
 /** Returns the chosen account among those of the chooser; null if the form names none of them. */
 export function chosenAccount(device: Device | null, form: URLSearchParams): SignedIn | null {
   const did = parseDid(form.get('account') ?? '')
-  return [device?.accounts ?? [], device?.former ?? []].flat().find(({ account }) => account.did === did) ?? null
+  return device?.known.find(({ account }) => account.did === did) ?? null
 }

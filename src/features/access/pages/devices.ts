@@ -94,6 +94,8 @@ export interface Device extends DeviceKey {
   accounts: readonly SignedIn[]
   /** Accounts that were to stay signed in, but are not any more. They can be chosen, and then sign in again. */
   former: readonly SignedIn[]
+  /** Both of these. */
+  known: readonly SignedIn[]
   /** Token that every form which acts for a signed-in account must contain. */
   formToken: string
 }
@@ -208,7 +210,7 @@ export async function deviceOf(exchange: Exchange): Promise<Device | null> {
   if (shown.length === 0) return null
   const accounts = shown.filter((one) => one.isAlive)
   const former = shown.filter((one) => !one.isAlive)
-  return { tokenHash, program, accounts, former, formToken: formTokenOf(token) }
+  return { tokenHash, program, accounts, former, known: [...accounts, ...former], formToken: formTokenOf(token) }
 }
 
 async function signedInOf(

@@ -119,32 +119,32 @@ export async function keepSession(tx: Tx, { did, tokenId, successorId, ...rest }
   await rotateSession(tx, id, { token: successorId, now: expiresAt - REUSE_GRACE_SECS * 1000, expiresAt })
 }
 
-/** Returns the tokens of a stored session. */
-export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
+/**
+ * Returns the tokens of a stored session. `isTakendown`: the holder of a taken-down account can fetch its data until
+ * the access token expires. The refresh token is refused while the account is taken down, and the session ends when the
+ * takedown is lifted.
+ */
+export async function sessionTokens(
+  ctx: Context,
+  did: Did,
+  credential: OpenedWith,
+  tokenId: string,
+  { isTakendown = false } = {},
+): Promise<Tokens> {
   const endsAt = credential?.expiresAt ?? null
+  const scope = scopeOfCredential(credential, isTakendown)
   const [accessJwt, refreshJwt] = await Promise.all([
-    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...scopeOfCredential(credential) }, endsAt),
+    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...scope }, endsAt),
     issueRefreshToken(ctx, { did, tokenId }, endsAt),
   ])
   return { accessJwt, refreshJwt }
 }
 
-/**
- * Returns the tokens of a stored session of a taken-down account, with which its holder can fetch the data of the
- * account until the access token expires. The refresh token is refused while the account is taken down, and the session
- * ends when the takedown is lifted.
- */
-export async function takendownTokens(ctx: Context, did: Did, tokenId: string): Promise<Tokens> {
-  const claims = { did, sessionId: sessionIdOf(tokenId), kind: 'takendown', personalDetails: false } as const
-  const [accessJwt, refreshJwt] = await Promise.all([
-    issueAccessToken(ctx, claims),
-    issueRefreshToken(ctx, { did, tokenId }),
-  ])
-  return { accessJwt, refreshJwt }
-}
-
-function scopeOfCredential(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails' | 'scope'> {
-  if (credential === null) return { kind: 'full', personalDetails: false }
+function scopeOfCredential(
+  credential: OpenedWith,
+  isTakendown: boolean,
+): Pick<AccessClaims, 'kind' | 'personalDetails' | 'scope'> {
+  if (credential === null) return { kind: isTakendown ? 'takendown' : 'full', personalDetails: false }
   const { privileged, personalDetails, scope } = credential
   if (scope !== null) return { kind: 'scoped', personalDetails: false, scope }
   return { kind: privileged ? 'privileged' : 'app', personalDetails }

@@ -26,7 +26,6 @@ import {
   refreshSession,
   sessionAccount,
   sessionTokens,
-  takendownTokens,
   userInfoNotFound,
   permissionsOfCredential,
   type OpenSession,
@@ -69,8 +68,8 @@ async function logIn(
     if (!isTakendown) await announceSignIn(tx, exchange, account.did, credential === null ? 'password' : 'app password')
     return openSession(tx, account.did, credential, origin)
   })
-  if (isTakendown) return { account, credential, tokens: await takendownTokens(ctx, account.did, tokenId) }
-  return { account, credential, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
+  const tokens = await sessionTokens(ctx, account.did, credential, tokenId, { isTakendown })
+  return { account, credential, tokens }
 }
 
 const sessionResponse = ({ account, credential, tokens }: OpenSession) => ({

@@ -71,7 +71,7 @@ export function enterCodePage(call: PageCall, { entered, device, fault, wallet }
   ${
     device &&
     accountChooser(device, {
-      chosen: account ?? [...device.accounts, ...device.former][0]!.account.did,
+      chosen: account ?? device.known[0]!.account.did,
       missing: ({ account: { hasPassword }, isStale }) =>
         isStale ? (hasPassword ? texts.passwordAgain : texts.signInFirst) : null,
     })
