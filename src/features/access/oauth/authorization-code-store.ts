@@ -1,6 +1,6 @@
 /** Stores authorization codes, by hash. */
 import type { Origin } from '../../../http/origin.ts'
-import { sql, type Reader, type Tx } from '../../../platform/database/database.ts'
+import { sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
 import { expiringContents } from './expiring-contents.ts'
@@ -26,12 +26,10 @@ export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, 
   )
 
 /** Returns the request of the code; null if the code is unknown, used or expired. */
-export const findAuthorizationCode = async (reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> =>
-  (await codes.find(reader, codeHash, now))?.content ?? null
+export const findAuthorizationCode = codes.find
 
 /** Delete the code and return its request; null if the code is unknown, used or expired. */
-export const takeAuthorizationCode = async (tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> =>
-  (await codes.take(tx, codeHash, now))?.content ?? null
+export const takeAuthorizationCode = codes.take
 
 /** Returns how many codes of the account were deleted. */
 export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> =>

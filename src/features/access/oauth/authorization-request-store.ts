@@ -1,9 +1,9 @@
 /** Stores pushed authorization requests, by hash of their `request_uri`. */
-import { sql, type Reader, type Tx, type Writer } from '../../../platform/database/database.ts'
+import { sql, type Writer } from '../../../platform/database/database.ts'
 import type { AuthorizationRequest } from '../../../protocol/authorization-request.ts'
 import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
-import type { ClientKey } from './client-authentication.ts'
+import type { ClientKey } from './client-keys.ts'
 import { expiringContents, type Expiring } from './expiring-contents.ts'
 
 /** The metadata that pages show of a client. The rest of it is fetched again when it is needed. */
@@ -17,14 +17,9 @@ export interface PendingRequest {
   clientKey: ClientKey | null
 }
 
-export interface OpenRequest extends PendingRequest {
-  expiresAt: Millis
-}
+export type OpenRequest = Expiring<PendingRequest>
 
 const requests = expiringContents<PendingRequest>(sql`oauth_request`, sql`id_hash`)
-
-const opened = (found: Expiring<PendingRequest> | null): OpenRequest | null =>
-  found && { ...found.content, expiresAt: found.expiresAt }
 
 export const insertRequest = (
   writer: Writer,
@@ -41,8 +36,7 @@ export const insertRequest = (
 }
 
 /** Returns the request; null if it is unknown, decided or expired. */
-export const findRequest = async (reader: Reader, idHash: string, now: Millis): Promise<OpenRequest | null> =>
-  opened(await requests.find(reader, idHash, now))
+export const findRequest = requests.find
 
 /** Extend the lifetime of a request. Never shortens it. */
 export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
@@ -51,8 +45,7 @@ export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis)
   )
 
 /** Delete the request and return it; null if it is unknown, decided or expired. */
-export const takeRequest = async (tx: Tx, idHash: string, now: Millis): Promise<OpenRequest | null> =>
-  opened(await requests.take(tx, idHash, now))
+export const takeRequest = requests.take
 
 export const deleteRequest = (writer: Writer, idHash: string): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)

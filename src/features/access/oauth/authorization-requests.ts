@@ -38,6 +38,13 @@ export type Decision =
     }
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }
 
+/** The decision of an account holder who lets the app do nothing. */
+export const denial = {
+  kind: 'refuse',
+  error: 'access_denied',
+  reason: 'The account holder has denied the request',
+} as const satisfies Decision
+
 /** Store a request that was checked. Returns the response body of RFC 9126, 2.2; `expires_in` is in seconds. */
 export async function pushRequest(
   { db, clock }: Context,

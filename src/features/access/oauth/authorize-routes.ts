@@ -40,7 +40,7 @@ import {
   sentOnce,
   signedInElsewhere,
 } from '../page-parts/page-parts.ts'
-import { decideRequest, openRequest, requestHash, type Decision } from './authorization-requests.ts'
+import { decideRequest, denial, openRequest, requestHash, type Decision } from './authorization-requests.ts'
 import {
   authorizePage,
   HAS_ACCOUNT,
@@ -59,12 +59,10 @@ import { consentTexts as texts } from './consent-texts.ts'
 import { expanded, expandedWithin } from './permission-sets.ts'
 import { spaceNamesIn } from './space-names.ts'
 import { deleteRequest, type OpenRequest, type PendingRequest } from './authorization-request-store.ts'
-import { consentAgain, consentFor, hintedAccount } from './wallet-consents.ts'
+import { consentAgain, consentFor, hintedAccount, type OpenedRequest } from './wallet-consents.ts'
 
-interface Opened {
+interface Opened extends OpenedRequest {
   requestUri: string
-  idHash: string
-  pending: OpenRequest
 }
 
 const gone = () => pageRefusal(inEnglish(layoutTexts.requestGone))
@@ -184,7 +182,7 @@ interface Meant {
 function signsByWallet(pending: OpenRequest, { device, shared, filled, hinted }: Meant): boolean {
   const id = device && (filled?.account ?? preselected(device, shared, pending))
   const ticked =
-    [device?.accounts ?? [], device?.former ?? []].flat().find(({ account }) => account.did === id) ??
+    device?.known.find(({ account }) => account.did === id) ??
     shared.find(({ delegation }) => delegation.id === id)?.signedIn
   if (ticked) return !ticked.account.hasPassword && mustSignInAgain(ticked, pending)
   return filled === null && hinted !== null && !hinted.hasPassword
@@ -234,11 +232,7 @@ const isRedirect = ({ status }: Response): boolean => status === 303
 async function answered(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   switch (form.get('action')) {
     case 'deny':
-      return decided(call, opened, {
-        kind: 'refuse',
-        error: 'access_denied',
-        reason: 'The account holder has denied the request',
-      })
+      return decided(call, opened, denial)
     case 'approve':
       return approve(call, opened, form)
     default:

@@ -12,7 +12,7 @@ import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { thumbprint } from '../../../protocol/jwk.ts'
 import { decodeJws } from '../../../protocol/jws.ts'
-import { keyOfClient } from './client-keys.ts'
+import { keyOfClient, type ClientKey } from './client-keys.ts'
 import { clientOf, invalidClient } from './clients.ts'
 import { invalidOAuthRequest, required, type OAuthParameters } from '../../../http/oauth-parameters.ts'
 import { useOnce } from '../tokens/tokens.ts'
@@ -22,13 +22,6 @@ const MAX_AGE_SECS = 60
 const LEEWAY_SECS = 30
 /** How long a used assertion without `exp` is remembered: its maximum age plus a tenth. The leeway is added to that. */
 const MEMORY_SECS = 66
-
-/** The key that a confidential client authenticated with. A session stays bound to the first one. */
-export interface ClientKey {
-  kid: string
-  alg: string
-  jkt: string
-}
 
 export interface AuthenticatedClient {
   client: ClientMetadata

@@ -4,6 +4,13 @@ import { fetchDocument } from '../../../platform/network/json-document.ts'
 import { KeySets, type Jwk } from '../../../platform/network/key-sets.ts'
 import type { ClientMetadata } from '../../../protocol/client-metadata.ts'
 
+/** The key that a confidential client authenticated with. A session stays bound to the first one. */
+export interface ClientKey {
+  kid: string
+  alg: string
+  jkt: string
+}
+
 const clientKeySets = perContext((ctx) => {
   const { clientJwksCacheTtlSecs: ttlSecs, clientJwksRefetchCooldownSecs: cooldownSecs } = ctx.config.oauth
   return new KeySets({ clock: ctx.clock, ttlSecs, cooldownSecs, fetch: (url) => fetchDocument(ctx, url) })

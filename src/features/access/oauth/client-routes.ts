@@ -144,9 +144,7 @@ const onlyPost = () => {
 
 export const clientRoutes = [
   route('POST', '/oauth/par', { limit: 'pushRequest', handler: push }),
-  route('GET', '/oauth/par', { handler: onlyPost }),
-  route('PUT', '/oauth/par', { handler: onlyPost }),
-  route('DELETE', '/oauth/par', { handler: onlyPost }),
+  ...(['GET', 'PUT', 'DELETE'] as const).map((method) => route(method, '/oauth/par', { handler: onlyPost })),
   route('POST', '/oauth/token', { handler: token }),
   route('POST', '/oauth/revoke', { handler: revoke }),
 ]

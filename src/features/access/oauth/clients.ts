@@ -15,7 +15,7 @@ import { BoundedCache } from '../../../base/bounded-cache.ts'
 import type { Millis } from '../../../protocol/identifiers.ts'
 import { isLoopbackClientId, type ClientMetadata, type ClientOutcome } from '../../../protocol/client-metadata.ts'
 import { fetchDocument } from '../../../platform/network/json-document.ts'
-import { hasSessionOfClient } from './client-session-store.ts'
+import { hasSessionOfClient } from './oauth-session-store.ts'
 
 const FRESH_MILLIS = 10 * MINUTE_MILLIS
 /** How long a stored document may be used while the client cannot be reached. */

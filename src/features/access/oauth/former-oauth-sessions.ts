@@ -2,7 +2,7 @@
 import type { Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../../protocol/opaque-token.ts'
-import type { ClientKey } from './client-authentication.ts'
+import type { ClientKey } from './client-keys.ts'
 import { lifetimeOf } from './grants.ts'
 import { inOwnSpelling, sessionIdOf } from './oauth-refresh-tokens.ts'
 import { insertOAuthSession } from './oauth-session-store.ts'

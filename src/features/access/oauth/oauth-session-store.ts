@@ -1,7 +1,7 @@
 /** Stores the sessions of apps, and the hashes of their refresh tokens. */
 import { sql, type Reader, type Sql, type Tx } from '../../../platform/database/database.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
-import type { ClientKey } from './client-authentication.ts'
+import type { ClientKey } from './client-keys.ts'
 
 export interface OAuthSession {
   id: string
@@ -178,10 +178,13 @@ export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Pr
   return rows.map(sessionOf)
 }
 
+/** Whether any account has a session of the client. */
+export const hasSessionOfClient = async (reader: Reader, clientId: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM oauth_session WHERE client_id = ${clientId} LIMIT 1`)) !== null
+
 /** Returns the session that was started with an authorization code; null if there is none. */
-export async function oauthSessionOfCode(reader: Reader, codeHash: string): Promise<{ id: string } | null> {
-  return reader.get<{ id: string }>(sql`SELECT id FROM oauth_session WHERE code_hash = ${codeHash}`)
-}
+export const oauthSessionOfCode = (reader: Reader, codeHash: string): Promise<{ id: string } | null> =>
+  reader.get(sql`SELECT id FROM oauth_session WHERE code_hash = ${codeHash}`)
 
 /** Replace the exchanged refresh token with its successor. `tokenHash` is the successor's hash. */
 export function rotateOAuthSession(

@@ -21,7 +21,7 @@ import { statusOf } from '../../../protocol/account-status.ts'
 import { resolveHandle } from '../../identity/identity/identity.ts'
 import { pageRefusal, type PageCall } from '../page-parts/page-parts.ts'
 import { noteWallet, parseProof, proofMembers, provenBy } from '../wallet-proofs/wallet-proofs.ts'
-import { decideRequest, keepRequestOpen } from './authorization-requests.ts'
+import { decideRequest, denial, keepRequestOpen } from './authorization-requests.ts'
 import { insertConsentEvent } from './wallet-consent-event-store.ts'
 import { type Consent, completeConsent, decideConsent, type Verdict } from './wallet-consent-store.ts'
 import {
@@ -44,7 +44,7 @@ export const decisionSchema = Type.Object(
   },
   { additionalProperties: false },
 )
-export type GivenDecision = Static<typeof decisionSchema>
+type GivenDecision = Static<typeof decisionSchema>
 
 const statusAfter = { approve: 'approved', deny: 'denied' } as const
 const isDecision = (text: string): text is keyof typeof statusAfter => Object.hasOwn(statusAfter, text)
@@ -158,8 +158,6 @@ async function record(ctx: Context, tx: Tx, consent: Consent, verdict: Verdict):
   const detail = grantedScopes === null ? {} : { granted_scope: grantedScopes.join(' ') }
   await insertConsentEvent(tx, { requestHash, action: status, accountDid: did, clientId, detail, createdAt: now })
 }
-
-const denial = { kind: 'refuse', error: 'access_denied', reason: 'The account holder has denied the request' } as const
 
 /** Messages for a browser that tries to complete a request which is not approved. */
 export const unfinished: Record<Exclude<ShownStatus, 'approved'>, string> = {

@@ -18,7 +18,6 @@ export interface AccessToken {
   did: Did
   scope: string
   tokenId: string
-  issuedAtSecs: number
   expiresAtSecs: number
   /**
    * Thumbprint of the DPoP key that the token is bound to (RFC 9449, 6.1); null for a token that is not bound to a key.
@@ -108,7 +107,6 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
     did,
     scope,
     tokenId: jti,
-    issuedAtSecs: iat,
     expiresAtSecs: exp,
     jkt: typeof jkt === 'string' ? jkt : null,
     hash: accessTokenHash(text),
