@@ -3,13 +3,13 @@ import { html, type Html, type Phrase, type Wording } from '../../../http/html.t
 import { dayPhrase, sizePhrase } from '../../../http/texts.ts'
 import { activityOf } from '../../../protocol/account-status.ts'
 import type { KeptArchives } from '../../data/account-archives/account-archives.ts'
-import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
+import { accountForm, outcomeOf, type AccountView, type Section } from './account-view.ts'
 import { detailsTexts as texts } from './details-texts.ts'
 import { importUrl } from './import-page.ts'
 import { identityUrl } from './identity-page.ts'
 import { deactivateForm, deleteForms } from './leaving-part.ts'
 import { moveAwayUrl } from './move-away-page.ts'
-import { codeField, field, hidden, newPasswordField, passwordField } from '../page-parts/page-parts.ts'
+import { accountName, codeField, field, hidden, newPasswordField, passwordField } from '../page-parts/page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
   const { account } = view

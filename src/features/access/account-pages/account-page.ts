@@ -13,16 +13,7 @@ import { appHost } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { accountTexts as texts } from './account-texts.ts'
 import { agentsPart } from './agents-page.ts'
-import {
-  accountForm,
-  accountName,
-  accountUrl,
-  BEGINNING,
-  outcomeOf,
-  partOf,
-  type AccountView,
-  type List,
-} from './account-view.ts'
+import { accountForm, accountUrl, BEGINNING, outcomeOf, partOf, type AccountView, type List } from './account-view.ts'
 import { eventRow, eventsUrl } from './events-page.ts'
 import { foldedScopes, presetBoxes } from './scope-parts.ts'
 import { sharingPart, sharingUrl } from './sharing-page.ts'
@@ -32,7 +23,7 @@ import { moveUrl } from './move-page.ts'
 import { networkUrl } from './network-page.ts'
 import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
-import { day, field, hidden } from '../page-parts/page-parts.ts'
+import { accountName, day, field, hidden } from '../page-parts/page-parts.ts'
 import type { ListedBrowser } from '../pages/pages.ts'
 
 export function accountPage(asker: PageAsker, view: AccountView): Promise<Response> {

@@ -143,5 +143,3 @@ export const outcomeOf = ({ outcome }: AccountView, section: Section): Html | nu
 
 /** The account page of one of the accounts that are signed in. */
 export const accountUrl = (did: string): string => holderUrl('/account', did)
-
-export const accountName = ({ handle, did }: Account): string => (handle === null ? did : `@${handle}`)

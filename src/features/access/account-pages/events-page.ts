@@ -14,9 +14,9 @@ import {
   type Means,
   type StoredEvent,
 } from '../../identity/account-events/account-events.ts'
-import type { PageCall } from '../page-parts/page-parts.ts'
+import { accountName, type PageCall } from '../page-parts/page-parts.ts'
 import { holderPage, holderUrl, type Holder } from '../pages/pages.ts'
-import { accountName, accountUrl } from './account-view.ts'
+import { accountUrl } from './account-view.ts'
 import { eventTexts as texts } from './event-texts.ts'
 
 const PATH = '/account/activity'

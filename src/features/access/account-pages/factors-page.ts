@@ -24,6 +24,7 @@ import {
 } from '../factors/factors.ts'
 import { holderForm, holderPage, holderUrl, withPassword, type EnterPage, type Holder } from '../pages/pages.ts'
 import {
+  accountName,
   codeField,
   day,
   errorNote,
@@ -38,7 +39,7 @@ import {
   type Fault,
   type PageCall,
 } from '../page-parts/page-parts.ts'
-import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
+import { accountForm, accountUrl, type AccountView } from './account-view.ts'
 import { newPasskeyPage, passkeysPart, usedWords } from './passkeys-part.ts'
 import { factorsTexts as texts } from './factors-texts.ts'
 

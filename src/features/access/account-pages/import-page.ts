@@ -8,11 +8,12 @@ import type { UploadedFile } from '../../../http/uploaded-form.ts'
 import { importArchive, type Restored } from '../../data/account-archives/account-archives.ts'
 import { isMoving } from '../../identity/migration/migration.ts'
 import { requireNotTakendown } from '../auth/auth.ts'
-import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
+import { accountForm, accountUrl, uploadForm } from './account-view.ts'
 import { formAddress } from './form-page.ts'
 import { importTexts as texts } from './import-texts.ts'
 import { moveUrl } from './move-page.ts'
 import {
+  accountName,
   errorNote,
   faultAt,
   faultOf,

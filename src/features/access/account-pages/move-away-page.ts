@@ -6,10 +6,11 @@ import { page } from '../../../http/page.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import { chargeMail, requestCode } from '../../identity/mails/mails.ts'
 import { leaveAccount, leavingOf, type Leaving } from '../../identity/migration/migration.ts'
-import { accountForm, accountName, accountUrl } from './account-view.ts'
+import { accountForm, accountUrl } from './account-view.ts'
 import { identityUrl } from './identity-page.ts'
 import { moveAwayTexts as texts } from './move-away-texts.ts'
 import {
+  accountName,
   day,
   errorNote,
   faultOf,

@@ -9,6 +9,7 @@ import { page } from '../../../http/page.ts'
 import { beginMove, planMove, planOf, planWords, type MovePlan } from '../../identity/migration/migration.ts'
 import { entryOf, formProof } from '../pages/pages.ts'
 import {
+  accountName,
   codeField,
   errorNote,
   faultAt,
@@ -93,7 +94,6 @@ async function plan(call: PageCall, form: URLSearchParams): Promise<Response> {
 }
 
 function planPage(call: PageCall, plan: MovePlan, given: URLSearchParams, fault: Fault | null): Promise<Response> {
-  const account = plan.handle === null ? plan.did : `@${plan.handle}`
   return page(call, {
     title: texts.planTitle,
     wide: true,
@@ -101,7 +101,7 @@ function planPage(call: PageCall, plan: MovePlan, given: URLSearchParams, fault:
     body: html`
 <section class="card">
   <div class="tight">
-    <h1 class="name">${texts.planHeading({ account })}</h1>
+    <h1 class="name">${texts.planHeading({ account: accountName(plan) })}</h1>
     <p class="quiet">${counts(plan, hostOfServer(call))}</p>
   </div>
   ${section(texts.comes, planWords.comes)}

@@ -20,12 +20,13 @@ import {
   type KeyChanges,
   type MoveView,
 } from '../../identity/migration/migration.ts'
-import { accountForm, accountName, accountUrl, uploadForm } from './account-view.ts'
+import { accountForm, accountUrl, uploadForm } from './account-view.ts'
 import { formAddress } from './form-page.ts'
 import { chosenKeys, hasChoice, keyChoice } from './key-choice.ts'
 import { moveTexts as texts } from './move-texts.ts'
 import { holderSignature, signatureFields } from './own-signature.ts'
 import {
+  accountName,
   codeField,
   errorNote,
   faultAt,

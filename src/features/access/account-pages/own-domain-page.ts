@@ -10,9 +10,17 @@ import { clockPhrase } from '../../../http/texts.ts'
 import { parseHandle, type Did, type Handle, type Millis } from '../../../protocol/identifiers.ts'
 import { changeHandle } from '../../identity/handles/handles.ts'
 import { publishedDids, type PublishedDids } from '../../identity/identity/identity.ts'
-import { accountForm, accountName, accountUrl } from './account-view.ts'
+import { accountForm, accountUrl } from './account-view.ts'
 import { domainTexts as texts } from './domain-texts.ts'
-import { errorNote, faultOf, hidden, seeOther, type Fault, type PageCall } from '../page-parts/page-parts.ts'
+import {
+  accountName,
+  errorNote,
+  faultOf,
+  hidden,
+  seeOther,
+  type Fault,
+  type PageCall,
+} from '../page-parts/page-parts.ts'
 import { holderPage, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
 
 const PATH = '/account/handle/domain'

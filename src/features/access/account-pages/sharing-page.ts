@@ -17,6 +17,7 @@ import {
   type ListedDelegation,
 } from '../delegations/delegations.ts'
 import {
+  accountName,
   day,
   errorNote,
   faultOf,
@@ -28,7 +29,7 @@ import {
   type PageCall,
 } from '../page-parts/page-parts.ts'
 import { holderForm, holderPage, holderUrl, provenForm, type Holder } from '../pages/pages.ts'
-import { accountForm, accountName, accountUrl, type AccountView } from './account-view.ts'
+import { accountForm, accountUrl, type AccountView } from './account-view.ts'
 import { delegateActsUrl } from './delegate-acts-page.ts'
 import { formAddress } from './form-page.ts'
 import { foldedScopes, presetBoxes, wantedTerms } from './scope-parts.ts'

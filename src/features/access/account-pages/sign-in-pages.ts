@@ -4,12 +4,12 @@ import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
-import { accountName } from './account-view.ts'
 import { formRoutes } from './form-page.ts'
 import { signInTexts as texts } from './sign-in-texts.ts'
 import { walletSignInForm } from './wallet-sign-in-pages.ts'
 import { deviceOf, formProof, offerEntry, signIn, withPassword } from '../pages/pages.ts'
 import {
+  accountName,
   errorNote,
   faultAt,
   faultTexts,

@@ -8,6 +8,7 @@ import { BASE_SCOPE, type ExpandedScope } from '../../../protocol/scopes.ts'
 import type { ListedDelegation } from '../delegations/delegations.ts'
 import { accountChooser, type Device, type SignedIn } from '../pages/pages.ts'
 import {
+  accountName,
   errorNote,
   goodNote,
   hidden,
@@ -255,13 +256,11 @@ function choice(device: Device, { pending, filled, consent, shared }: AuthorizeV
   })
 }
 
-const sharedChoice = ({ signedIn: { account }, delegation: { id, did, handle } }: SharedAccount) => ({
-  value: id,
-  name: texts.asShared({ account: nameOf(handle, did) }),
-  note: texts.sharedWith({ account: nameOf(account.handle, account.did) }),
+const sharedChoice = ({ signedIn, delegation }: SharedAccount) => ({
+  value: delegation.id,
+  name: texts.asShared({ account: accountName(delegation) }),
+  note: texts.sharedWith({ account: accountName(signedIn.account) }),
 })
-
-export const nameOf = (handle: string | null, did: string): string => (handle === null ? did : `@${handle}`)
 
 /**
  * Whether a sign-in on this browser does not suffice for the request. If the app requires a new sign-in, it must be

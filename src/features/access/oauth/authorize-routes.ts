@@ -30,6 +30,7 @@ import {
   type EnterPage,
 } from '../pages/pages.ts'
 import {
+  accountName,
   type Fault,
   faultAt,
   faultOf,
@@ -47,7 +48,6 @@ import {
   WITH_NEW_PASSWORD,
   SIGNED_IN_FOR_THIS,
   mustSignInAgain,
-  nameOf,
   preselected,
   signUpUrl,
   type Filled,
@@ -336,7 +336,7 @@ async function approveAsDelegate(
   const within = await expandedWithin(call.ctx, request.clientId, asked, delegation.scope)
   if (!within.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: within.reason })
   const { scopes } = within
-  const account = nameOf(delegation.handle, delegation.did)
+  const account = accountName(delegation)
   if (asked.length > 1 && scopes.every((scope) => scope === BASE_SCOPE))
     return renderConsent(call, opened, { filled, fault: faultAt(null, texts.nothingShared({ account }), 200) })
   const origin = { ...requestOrigin(call), openedFrom: null }

@@ -151,5 +151,9 @@ export const rememberField = (isTicked = false, when = ''): Html => html`
 export const hidden = (fields: Record<string, string>): Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
+/** How pages name an account: `@alice.example.com`, or its DID if it has no handle. */
+export const accountName = ({ handle, did }: { handle: string | null; did: string }): string =>
+  handle === null ? did : `@${handle}`
+
 export const day = (instant: Millis): Html =>
   html`<time class="whole" datetime="${wireTime(instant)}">${dayPhrase(instant)}</time>`

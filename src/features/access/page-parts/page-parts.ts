@@ -5,6 +5,7 @@ export { faultAt, faultOf, signedInElsewhere, type Fault } from './faults.ts'
 export { PASSKEY, passkeyAnswer, passkeyPart, passkeyScript } from './passkey-part.ts'
 export { qrCode } from './qr-code.ts'
 export {
+  accountName,
   codeField,
   day,
   errorNote,

@@ -1,7 +1,7 @@
 /** The part of a form in which people choose among the accounts that are signed in on their browser. */
 import { html, type Html, type Wording } from '../../../http/html.ts'
 import { parseDid } from '../../../protocol/identifiers.ts'
-import { fieldTexts } from '../page-parts/page-parts.ts'
+import { accountName, fieldTexts } from '../page-parts/page-parts.ts'
 import type { Device, SignedIn } from './devices.ts'
 
 interface Choosing {
@@ -52,15 +52,11 @@ export function accountChooser(device: Device, { chosen, missing, shared = () =>
  * The choice of one account. If its sign-in does not suffice, an account without a password has to be chosen in its
  * wallet.
  */
-const accountChoice = (
-  { account: { did, handle, hasPassword } }: SignedIn,
-  chosen: string,
-  missing: Wording | null,
-): Html => html`
+const accountChoice = ({ account }: SignedIn, chosen: string, missing: Wording | null): Html => html`
 <label class="account">
-  <input type="radio" name="account" value="${did}"${missing !== null && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>
+  <input type="radio" name="account" value="${account.did}"${missing !== null && account.hasPassword && html` class="stale"`}${chosen === account.did && html` checked`}>
   <span class="who">
-    <span>${handle ? `@${handle}` : did}</span>
+    <span>${accountName(account)}</span>
     ${missing !== null && html`<small>${missing}</small>`}
   </span>
 </label>`

@@ -10,6 +10,7 @@ import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { offerPasskey } from '../factors/factors.ts'
 import {
+  accountName,
   errorNote,
   faultOf,
   pageRefusal,
@@ -90,7 +91,7 @@ async function provePage(
   ${carriedFields(form)}
   <div class="tight">
     <h1>${texts.proveTitle}</h1>
-    <p class="quiet">${texts.proveLead({ account: account.handle === null ? account.did : `@${account.handle}` })}</p>
+    <p class="quiet">${texts.proveLead({ account: accountName(account) })}</p>
   </div>
   ${errorNote(fault)}
   <input type="hidden" autocomplete="username" value="${account.handle ?? account.did}">

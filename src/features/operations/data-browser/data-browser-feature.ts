@@ -5,7 +5,7 @@ import type { Feature } from '../../../http/feature.ts'
 import { page } from '../../../http/page.ts'
 import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { leavingOwner } from '../../access/auth/auth.ts'
-import type { PageCall } from '../../access/page-parts/page-parts.ts'
+import { accountName, type PageCall } from '../../access/page-parts/page-parts.ts'
 import { holderPage, holderUrl, type Holder } from '../../access/pages/pages.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
 import { operator } from '../operators/operators.ts'
@@ -15,8 +15,9 @@ import { dataTexts } from './data-texts.ts'
 const PAGE = '/account/data'
 const BLOB = `${PAGE}/blob`
 
-async function show(call: PageCall, { account: { did, handle } }: Holder): Promise<Response> {
+async function show(call: PageCall, { account }: Holder): Promise<Response> {
   const { ctx, url } = call
+  const { did } = account
   return page(call, {
     title: dataTexts.title,
     wide: true,
@@ -25,7 +26,7 @@ async function show(call: PageCall, { account: { did, handle } }: Holder): Promi
       blobUrl: (cid) => holderUrl(BLOB, did, { cid }),
       isOperator: false,
       home: holderUrl('/account', did),
-      account: handle === null ? did : `@${handle}`,
+      account: accountName(account),
     }),
   })
 }
