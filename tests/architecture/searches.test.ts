@@ -26,7 +26,6 @@ const searches: Readonly<Record<string, string>> = {
   'features/access/oauth/authorize-routes.ts: form.getAll(name).every(': 'seven names are looked for',
   'features/access/oauth/client-keys.ts: (keys as readonly Jwk[]).find(':
     'once for the keys that are cached, and once for those fetched anew',
-  'features/access/oauth/wallet-consent-routes.ts: names.includes(': 'two names of the code',
   'features/access/scope-words/scope-phrases.ts: action.includes(': 'two verbs',
   'features/access/scope-words/collection-phrases.ts: actions.includes(': 'three verbs',
   'features/access/scope-words/scope-phrases.ts: collection.includes(': 'the text of its own scope, once',

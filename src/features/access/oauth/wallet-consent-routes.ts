@@ -10,7 +10,7 @@ import { faultAt, seeOther, type PageCall } from '../page-parts/page-parts.ts'
 import { readOwnForm } from '../pages/pages.ts'
 import { showWallet } from './authorize-routes.ts'
 import type { Consent } from './wallet-consent-store.ts'
-import { parseRequestId, previewedConsent, shownStatus } from './wallet-consents.ts'
+import { parseRequestId, pendingConsent, pendingConsentByCode, shownStatus } from './wallet-consents.ts'
 import { completeByWallet, decideByWallet, decisionSchema, noSuchConsent, unfinished } from './wallet-decisions.ts'
 
 const MAX_DECISION_BYTES = 32 * 1024
@@ -45,7 +45,7 @@ async function poll(call: RouteCall<null>): Promise<Response | { status: string 
       { status: 'slow_down' },
       { status: 429, headers: { 'Retry-After': String(POLL_MILLIS / 1000) } },
     )
-  const requestId = parseRequestId(onlyParameter(url, ['request_id']).value)
+  const requestId = parseRequestId(onlyParameter(url, ['request_id'])[1])
   if (requestId === null) return { status: 'expired' }
   // Note the poll before the database is asked, so that only one of several simultaneous polls is answered.
   polls(ctx).set(requestId, { at, isKnown: last?.isKnown ?? false })
@@ -55,17 +55,22 @@ async function poll(call: RouteCall<null>): Promise<Response | { status: string 
 }
 
 /** Returns the one parameter among `names`. Throws `InvalidRequest` if there is none, or more than one. */
-function onlyParameter({ searchParams }: URL, names: readonly string[]): { name: string; value: string } {
-  const given = [...searchParams].filter(([name]) => names.includes(name))
-  const [first] = given
-  if (first === undefined || given.length > 1) throw invalidRequest(`Exactly one of ${names.join(' and ')} is required`)
-  return { name: first[0], value: first[1] }
+function onlyParameter<Name extends string>(
+  { searchParams }: URL,
+  names: readonly Name[],
+): [name: Name, value: string] {
+  const given = names.flatMap((name) => searchParams.getAll(name).map((value): [Name, string] => [name, value]))
+  if (given.length !== 1) throw invalidRequest(`Exactly one of ${names.join(' and ')} is required`)
+  return given[0]!
 }
+
+/** How a wallet names a request: by the code that a person typed, or by the id that it scanned. */
+const finders = { user_code: pendingConsentByCode, request_id: pendingConsent }
 
 async function preview({ ctx, url, replyHeaders }: RouteCall<null>): Promise<object> {
   replyHeaders.set('Cache-Control', 'no-store')
-  const { name, value } = onlyParameter(url, ['user_code', 'request_id'])
-  const consent = await previewedConsent(ctx, name === 'user_code' ? { userCode: value } : { requestId: value })
+  const [name, value] = onlyParameter(url, ['user_code', 'request_id'])
+  const consent = await finders[name](ctx, value)
   if (consent === null) throw noSuchConsent()
   return shown(consent)
 }

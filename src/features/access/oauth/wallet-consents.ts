@@ -251,16 +251,16 @@ async function offerByPush(ctx: Context, tx: Tx, consent: NewConsent, { did, cli
 
 // Reading
 
-/** Returns a consent that can still be decided, by its id or by the code that a person typed; null if there is none. */
-export async function previewedConsent(
-  { db, clock }: Context,
-  given: { requestId?: string; userCode?: string },
-): Promise<Consent | null> {
-  const requestId = parseRequestId(given.requestId ?? '')
-  const userCode = parseUserCode(given.userCode ?? '')
-  const now = clock.now()
-  if (requestId !== null) return findPendingConsent(db, requestId, now)
-  return userCode === null ? null : findPendingConsentByCode(db, userCode, now)
+/** Returns a consent that can still be decided, by its id; null if there is none. */
+export async function pendingConsent({ db, clock }: Context, requestId: string): Promise<Consent | null> {
+  const id = parseRequestId(requestId)
+  return id === null ? null : findPendingConsent(db, id, clock.now())
+}
+
+/** Like `pendingConsent`, by the code that a person typed. */
+export async function pendingConsentByCode({ db, clock }: Context, userCode: string): Promise<Consent | null> {
+  const code = parseUserCode(userCode)
+  return code === null ? null : findPendingConsentByCode(db, code, clock.now())
 }
 
 export type ShownStatus = 'pending' | 'approved' | 'denied' | 'completed' | 'expired'
@@ -284,7 +284,7 @@ export const consentsAwaiting = async ({ db, clock }: Context, account: NamedAcc
 
 /** Returns the request with this id, if it names the account and waits for its wallet; null otherwise. */
 export async function consentAwaiting(ctx: Context, account: NamedAccount, requestId: string): Promise<Consent | null> {
-  const consent = await previewedConsent(ctx, { requestId })
+  const consent = await pendingConsent(ctx, requestId)
   const names = await namesOf(ctx.db, account)
   return consent?.loginHint != null && names.includes(consent.loginHint) ? consent : null
 }

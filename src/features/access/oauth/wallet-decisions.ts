@@ -24,13 +24,7 @@ import { noteWallet, parseProof, proofMembers, provenBy } from '../wallet-proofs
 import { decideRequest, denial, keepRequestOpen } from './authorization-requests.ts'
 import { insertConsentEvent } from './wallet-consent-event-store.ts'
 import { type Consent, completeConsent, decideConsent, type Verdict } from './wallet-consent-store.ts'
-import {
-  CONSENT_KEPT_SECS,
-  consentAwaiting,
-  previewedConsent,
-  shownStatus,
-  type ShownStatus,
-} from './wallet-consents.ts'
+import { CONSENT_KEPT_SECS, consentAwaiting, pendingConsent, shownStatus, type ShownStatus } from './wallet-consents.ts'
 
 /** Body of a decision. `grantedScope` is hashed as it is spelled; `matchCode` is outside of the signature. */
 export const decisionSchema = Type.Object(
@@ -78,7 +72,7 @@ export async function decideByWallet(
   const did = parseDid(given.did)
   const proof = did && parseProof(ctx, did, given)
   if (!did || !proof || !isDecision(decision)) throw refused('malformed or untimely proof')
-  const consent = await previewedConsent(ctx, { requestId })
+  const consent = await pendingConsent(ctx, requestId)
   if (consent === null) throw noSuchConsent()
   const account = await accountOf(ctx.db, did)
   if (account === null || statusOf(account) !== 'active') throw refused('account not active', account)
