@@ -29,7 +29,7 @@ export const ceremonySweep: Sweep = {
   name: 'ceremonies',
   destructive: true,
   intervalSecs: () => HOUR_SECS,
-  async run(ctx) {
+  async run(ctx, stopping) {
     const report = { seen: 0, ended: 0, registered: 0, failed: 0 }
     const now = ctx.clock.now()
     const choices = [
@@ -42,6 +42,7 @@ export const ceremonySweep: Sweep = {
       for (const ceremony of await rounds(ctx)[kind].next(PAGE_CEREMONIES, (after) =>
         listQuietCeremonies(ctx.db, { kind, before, after, limit: PAGE_CEREMONIES }),
       )) {
+        stopping.throwIfAborted()
         report.seen++
         try {
           if (await isRegisteredSince(ctx, ceremony)) report.registered++

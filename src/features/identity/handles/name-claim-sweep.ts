@@ -17,7 +17,7 @@ export const nameClaimSweep: Sweep = {
   name: 'name-claims',
   destructive: true,
   intervalSecs: () => INTERVAL_SECS,
-  async run(ctx) {
+  async run(ctx, stopping) {
     const now = ctx.clock.now()
     const report = { seen: 0, reconciled: 0, failed: 0, released: await deleteReservationsBefore(ctx.db, now) }
     for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, {
@@ -27,6 +27,7 @@ export const nameClaimSweep: Sweep = {
       latest: now + RESTING_SECS * 1000,
       limit: PAGE_CLAIMS,
     })) {
+      stopping.throwIfAborted()
       report.seen++
       try {
         await reconcileUnheld(ctx, handle, heldUntil)
