@@ -18,20 +18,23 @@ test.each(['firehose-gc', 'abandoned-repos', 'admin-nonce-sweep', 'spaces'])(
   },
 )
 
-test.each(['name-claims', 'ceremonies'])('a pass of %s, which asks the directory, ends with the server', async (name) => {
-  await using pds = await startPds()
-  const did = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa'
-  await pds.plant('name_claim', { handle: 'left.test', did, held_until: 0 })
-  await pds.plant('ceremony', {
-    id: 'left',
-    handle: 'left-too.test',
-    email: 'left@example.com',
-    tier: 'free',
-    invite_code: 'left',
-    created_at: 0,
-    did,
-  })
-  const pass = thrownBy(pds.runSweep(name))
-  await pds.stop()
-  expect(await pass).toThrow('the server is shutting down')
-})
+test.each(['name-claims', 'ceremonies'])(
+  'a pass of %s, which asks the directory, ends with the server',
+  async (name) => {
+    await using pds = await startPds()
+    const did = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa'
+    await pds.plant('name_claim', { handle: 'left.test', did, held_until: 0 })
+    await pds.plant('ceremony', {
+      id: 'left',
+      handle: 'left-too.test',
+      email: 'left@example.com',
+      tier: 'free',
+      invite_code: 'left',
+      created_at: 0,
+      did,
+    })
+    const pass = thrownBy(pds.runSweep(name))
+    await pds.stop()
+    expect(await pass).toThrow('the server is shutting down')
+  },
+)
