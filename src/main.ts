@@ -19,6 +19,9 @@ if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
   process.exit(exitCodes.misused)
 }
 
+/** How long the last lines of a server may wait for a reader of its log that has stopped reading. */
+const LAST_LINES_MILLIS = 3000
+
 const words = process.argv.slice(2)
 const isServer = servers.includes(words[0] ?? '')
 const terminal = processTerminal({ outputIsLog: isServer })
@@ -29,3 +32,4 @@ if (isServer)
 
 const status = await runCommand(terminal, words)
 if (status !== exitCodes.ok) process.exitCode = status
+if (isServer) setTimeout(() => process.exit(), LAST_LINES_MILLIS).unref()

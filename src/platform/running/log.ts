@@ -7,6 +7,7 @@ import { printable } from '../../base/printable.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { Config } from '../configuration/config.ts'
 import { logLevels, type Fields, type LogLevel } from './log-line.ts'
+import { standardOutput } from './log-output.ts'
 import { requestIdHere } from './request-scope.ts'
 
 export interface Log {
@@ -52,14 +53,20 @@ export function createLog({ format, level: least, node = null, now, write }: Log
 }
 
 /** Returns the log of a running process, which writes to standard output and uses the system's clock. */
-export const processLog = ({ node, telemetry }: Pick<Config, 'node' | 'telemetry'>): Log =>
-  createLog({
+export function processLog({ node, telemetry }: Pick<Config, 'node' | 'telemetry'>): Log {
+  const output = standardOutput()
+  // The reader may come back during any request.
+  const reportDropped = (omitted: number) =>
+    log.warn('lines were dropped because nothing read standard output', { requestId: null, omitted })
+  const log = createLog({
     format: telemetry.logFormat,
     level: telemetry.logLevel,
     node: node.name,
     now: Date.now,
-    write: (line) => process.stdout.write(`${line}\n`),
+    write: (line) => output.write(line, reportDropped),
   })
+  return log
+}
 
 function jsonLine({ at, level, target, message, fields }: Line): string {
   const head = { timestamp: wireTime(at), level, target, message }

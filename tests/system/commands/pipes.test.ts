@@ -1,9 +1,11 @@
 /** The program among others: at the end of a pipe, under a script runner, in front of a full disk. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import packageJson from '../../../package.json'
+import { concurrently } from '../../../src/base/concurrently.ts'
 import { request } from '../../support/clients/http.ts'
 import { freePort } from '../../support/ports.ts'
 import { PROGRAM, readOutput, runProgram, startProgram } from '../../support/servers/program.ts'
@@ -91,6 +93,70 @@ test('a server goes on when the reader of its log goes away', async () => {
   for (let i = 0; i < 3; i++) expect((await request(`http://localhost:${port}/xrpc/_health`)).status).toBe(200)
   process.kill(Number(/^\d+/m.exec(read)![0]), 'SIGTERM')
   await pipeline.exited
+})
+
+/** A server whose log goes into a pipe that is read only as far as `until` asks. */
+async function startWithSlowReader(folder: string) {
+  const port = await freePort()
+  const fifo = join(folder, 'log')
+  await Bun.$`mkfifo ${fifo}`
+  const server = Bun.spawn(['sh', '-c', 'exec "$@" > log', 'sh', ...PROGRAM, 'dev'], {
+    cwd: folder,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      PORT: String(port),
+      SERVICE_LOG_LEVEL: 'debug',
+      SERVICE_RATE_LIMIT_ENABLED: 'false',
+    },
+  })
+  const reader = await open(fifo)
+  const chunk = Buffer.alloc(64 * 1024)
+  let text = ''
+  return {
+    server,
+    url: `http://127.0.0.1:${port}`,
+    async readUntil(shows: RegExp) {
+      while (!shows.test(text)) text += chunk.toString('utf8', 0, (await reader.read(chunk)).bytesRead)
+      return text
+    },
+    async [Symbol.asyncDispose]() {
+      server.kill('SIGKILL')
+      await server.exited
+      await reader.close()
+    },
+  }
+}
+
+const REQUESTS = 8000
+
+test('while nothing reads the log, a server keeps a megabyte of lines, and counts the rest for when it is read', async () => {
+  using folder = temporaryFolder()
+  await using slow = await startWithSlowReader(folder.path)
+  await slow.readUntil(/Read the firehose/)
+  const did = `did:plc:${'a'.repeat(24)}`
+  await concurrently(Array(REQUESTS).keys(), 50, async () => {
+    await request(`${slow.url}/xrpc/com.atproto.sync.getLatestCommit?did=${did}`)
+  })
+  const text = await slow.readUntil(/lines were dropped because nothing read standard output omitted=\d+\n/)
+  const omitted = Number(/omitted=(\d+)/.exec(text)![1])
+  const written = text.split('route=com.atproto.sync.getLatestCommit').length - 1
+  expect(omitted).toBeGreaterThan(0)
+  expect(written + omitted).toBeGreaterThanOrEqual(REQUESTS)
+  // What waited, and what the pipe and the runtime had taken before.
+  expect(text.length).toBeLessThan(1.5 * 1024 * 1024)
+  await request(`${slow.url}/xrpc/com.atproto.sync.getHead?did=${did}`)
+  await slow.readUntil(/route=com.atproto.sync.getHead/)
+})
+
+test('a reader of the log that has stopped reading does not keep a server from ending', async () => {
+  using folder = temporaryFolder()
+  await using slow = await startWithSlowReader(folder.path)
+  await slow.readUntil(/Read the firehose/)
+  await concurrently(Array(1000).keys(), 50, async () => {
+    await request(`${slow.url}/xrpc/_health`)
+  })
+  slow.server.kill('SIGTERM')
+  expect(await slow.server.exited).toBe(0)
 })
 
 /** `npm run dev`, as npm does it: a shell for the script, which is sent the signals that npm gets. */
