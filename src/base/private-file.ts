@@ -17,6 +17,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { onDisk } from './on-disk.ts'
 import { OperatorError } from './operator-error.ts'
 
 /**
@@ -34,7 +35,7 @@ export function writePrivately(path: string, content: Uint8Array | string, { rep
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST')
       throw new OperatorError(`${path} already exists`, { cause: error })
-    throw error
+    throw onDisk(error, path)
   } finally {
     rmSync(temporary, { force: true })
   }

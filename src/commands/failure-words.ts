@@ -1,6 +1,6 @@
 import { inWords, OperatorError } from '../base/operator-error.ts'
 import { DatabaseUnavailable } from '../platform/database/database.ts'
-import { accessFault } from '../platform/files/system-faults.ts'
+import { fileFault } from '../platform/files/system-faults.ts'
 import { BucketUnavailable, explainBucket } from '../platform/network/bucket-faults.ts'
 
 /** Returns the message of an error that the operator can act on, or the stack of any other error. */
@@ -9,8 +9,8 @@ export function describeFailure(error: unknown): string {
   if (error instanceof BucketUnavailable) return inWords(explainBucket(error)).message
   if (error instanceof DatabaseUnavailable)
     return `${error.message}${error.cause instanceof Error ? ` (${error.cause.message})` : ''}`
-  const access = accessFault(error)
-  if (access !== null) return inWords(access).message
+  const file = fileFault(error)
+  if (file !== null) return inWords(file).message
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException
   return code === undefined ? (error.stack ?? error.message) : error.message

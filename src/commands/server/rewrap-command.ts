@@ -4,6 +4,7 @@ import { openData } from '../../platform/files/data-directory.ts'
 import { processLog } from '../../platform/running/log.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { AlreadyRewrapped, opensAll, rewrap } from '../../platform/secrets/rewrap.ts'
+import { inDatabaseWords } from '../../platform/database/database-words.ts'
 import { requireDatabase } from '../../platform/database/open-database.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../../platform/secrets/vault.ts'
 import { exitCodes } from '../command.ts'
@@ -36,7 +37,7 @@ are. Stop the server first, then start it with the new key as SERVICE_SIGNING_KE
         // An earlier run that used the file may have been killed before it removed the file. Unless the new key opens
         // everything, the file may have the only key to the rest.
         if (given === null && error instanceof AlreadyRewrapped && (await opensAll(db, vault))) rmSync(keyFile)
-        throw error
+        throw inDatabaseWords(error, config.databaseUrl)
       })
       if (given === null) rmSync(keyFile)
       for (const [column, count] of Object.entries(counts)) terminal.out(`${column}: ${count}`)

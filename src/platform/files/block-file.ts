@@ -6,6 +6,7 @@
  * that share their slots would take quadratic time.
  */
 import { closeSync, readSync } from 'node:fs'
+import { onDisk } from '../../base/on-disk.ts'
 import { CID_BYTES_LENGTH, type Cid } from '../../protocol/cid.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
@@ -42,7 +43,7 @@ export class BlockFile {
   #positions = new Float64Array(2 ** FIRST_SLOT_BITS).fill(NO_POSITION)
 
   /** The file is created in `dir`. */
-  constructor(dir: string) {
+  constructor(readonly dir: string) {
     this.#file = openNameless(dir)
   }
 
@@ -86,8 +87,7 @@ export class BlockFile {
   #write(bytes: Uint8Array): void {
     if (this.#buffered + bytes.length > BUFFER_BYTES) this.#flush()
     if (bytes.length > BUFFER_BYTES) {
-      writeAt(this.#file, bytes, this.#flushed)
-      this.#flushed += bytes.length
+      this.#store(bytes)
     } else {
       this.#buffer.set(bytes, this.#buffered)
       this.#buffered += bytes.length
@@ -95,9 +95,17 @@ export class BlockFile {
   }
 
   #flush(): void {
-    writeAt(this.#file, this.#buffer.subarray(0, this.#buffered), this.#flushed)
-    this.#flushed += this.#buffered
+    this.#store(this.#buffer.subarray(0, this.#buffered))
     this.#buffered = 0
+  }
+
+  #store(bytes: Uint8Array): void {
+    try {
+      writeAt(this.#file, bytes, this.#flushed)
+    } catch (error) {
+      throw onDisk(error, this.dir)
+    }
+    this.#flushed += bytes.length
   }
 
   /** Returns the slot of a block, or the free slot where it belongs. `cid` begins with its CID. */

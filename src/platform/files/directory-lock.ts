@@ -4,8 +4,9 @@
  */
 import { Database } from 'bun:sqlite'
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { OperatorError } from '../../base/operator-error.ts'
+import { explained } from './system-faults.ts'
 
 export const LOCK_FILE = 'holdfast.lock'
 
@@ -63,7 +64,7 @@ export function lockFile(path: string, fault: () => OperatorError): () => void {
     if (statSync(path, { throwIfNoEntry: false })?.ino === ino) return () => connection.close()
   } catch (error) {
     connection.close()
-    if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error
+    if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw explained(error, { path, folder: dirname(path) })
     throw fault()
   }
   connection.close()

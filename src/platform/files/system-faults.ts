@@ -3,6 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Explained, inWordsIfAny } from '../../base/operator-error.ts'
 import { variableOf } from '../configuration/config-fields.ts'
+import { storageFaultOf } from './storage-faults.ts'
 
 interface About {
   path: string
@@ -14,7 +15,7 @@ interface About {
 
 const says = (what: string, remedy: string): Explained => ({ what, remedy })
 
-const fullDisk = ({ path }: About) => says(`the disk of ${path} is full`, 'free some space')
+const fullDisk = ({ path }: Pick<About, 'path'>) => says(`the disk of ${path} is full`, 'free some space')
 const notFolder = ({ folder, key = 'data_dir' }: About) => says(`${folder} is not a folder`, `set ${key} to a folder`)
 
 /** By error code of the system or of SQLite. */
@@ -59,11 +60,14 @@ export const explain = (error: unknown, about: About): Explained | null => lookU
 export const explained = (error: unknown, about: About): unknown => inWordsIfAny(explain(error, about), error)
 
 /**
- * Returns why this user may not use a file or folder that an error names, whatever it is for; null for other errors.
+ * Returns why this user may not use a file or folder that an error names, or that its disk is full, whatever the file
+ * is for; null for other errors.
  */
-export function accessFault(error: unknown): Explained | null {
+export function fileFault(error: unknown): Explained | null {
   const { code, path } = error as { code?: unknown; path?: unknown }
-  if ((code !== 'EACCES' && code !== 'EPERM') || typeof path !== 'string') return null
+  if (typeof path !== 'string') return null
+  if (storageFaultOf(error) === 'the disk is full') return fullDisk({ path })
+  if (code !== 'EACCES' && code !== 'EPERM') return null
   const user = process.getuid?.()
   // To a user who may not enter a folder, nothing in it seems to exist.
   const there = nearestExisting(path)

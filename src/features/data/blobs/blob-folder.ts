@@ -15,6 +15,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Pace } from '../../../base/pace.ts'
 import { BoundedCache } from '../../../base/bounded-cache.ts'
 import { KeyedQueue } from '../../../base/keyed-queue.ts'
+import { onDisk } from '../../../base/on-disk.ts'
 import { nullWhenMissing } from '../../../platform/files/system-faults.ts'
 import { cidOfBlobDigest } from '../../../protocol/cid.ts'
 import { HEAD_BYTES, type BlobContent, type BlobStorage, type IncomingBlob, type OpenOptions } from './blob-storage.ts'
@@ -99,7 +100,7 @@ export class BlobFolder implements BlobStorage {
       await file.finish()
     } catch (error) {
       await file.close().finally(() => rm(path, { force: true }))
-      throw error
+      throw onDisk(error, this.dir)
     }
     await file.close()
     return new IncomingFile(this, path, cidOfBlobDigest(hasher.digest()).toString(), size, Buffer.concat(head))

@@ -10,6 +10,7 @@ import type { Content } from '../../../platform/network/bucket-wire.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { BACKUP_PREFIX } from '../../../platform/files/data-directory.ts'
 import { parseBucketPlace, placeFault } from '../../../base/bucket-place.ts'
+import { onDisk } from '../../../base/on-disk.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import { parsedJson } from '../../../base/parsed-json.ts'
 import { explained, nullWhenMissing } from '../../../platform/files/system-faults.ts'
@@ -351,6 +352,8 @@ export async function spool(
       for (let written = 0; written < chunk.byteLength;) written += (await file.write(chunk, written)).bytesWritten
     }
     await file.sync()
+  } catch (error) {
+    throw onDisk(error, dirname(path))
   } finally {
     await file.close()
   }

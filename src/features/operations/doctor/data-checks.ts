@@ -22,7 +22,7 @@ import { explainDatabase } from '../../../platform/database/database-words.ts'
 import { withDatabase } from '../../../platform/database/open-database.ts'
 import { isPostgresUrl, withoutPassword } from '../../../platform/database/database-url.ts'
 import { isDatabaseThere, sqlitePath } from '../../../platform/database/sqlite.ts'
-import { accessFault, explain, userName } from '../../../platform/files/system-faults.ts'
+import { fileFault, explain, userName } from '../../../platform/files/system-faults.ts'
 import { masterKeyFault, secretsQuery } from '../../../platform/secrets/vault.ts'
 import { systemClock } from '../../../platform/running/clock.ts'
 import { createLog } from '../../../platform/running/log.ts'
@@ -300,7 +300,7 @@ async function checkBackups(patient: Patient): Promise<Finding> {
       'let backup.destination be a bucket, or a folder that all of them share',
     )
   } catch (error) {
-    const { what, remedy } = accessFault(error) ?? { what: wordsOf(error), remedy: 'fix what the message says' }
+    const { what, remedy } = fileFault(error) ?? { what: wordsOf(error), remedy: 'fix what the message says' }
     return fault(`backups to ${backup.destination} fail: ${what}`, `${remedy}, then try "holdfast backup"`)
   }
 }

@@ -2,7 +2,7 @@
  * Examine a deployment from inside and outside: the disk, the database, how requests reach the server, and other
  * services. Each check reports what is wrong and what to do about it.
  */
-import { accessFault } from '../../../platform/files/system-faults.ts'
+import { fileFault } from '../../../platform/files/system-faults.ts'
 import { clockCheck } from './clock-check.ts'
 import { dataChecks } from './data-checks.ts'
 import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
@@ -64,7 +64,7 @@ export async function examine({ name, run }: Check, patient: Patient): Promise<F
   try {
     return await run(patient)
   } catch (error) {
-    const { what, remedy } = accessFault(error) ?? {
+    const { what, remedy } = fileFault(error) ?? {
       what: wordsOf(error),
       remedy: 'read the message: the check itself failed',
     }

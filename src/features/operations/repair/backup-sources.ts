@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
+import { inDatabaseWords } from '../../../platform/database/database-words.ts'
 import type { Reader } from '../../../platform/database/database.ts'
 import { migrations } from '../../../platform/database/embedded-migrations.ts'
 import { migrate } from '../../../platform/database/migrations.ts'
@@ -50,6 +51,6 @@ export async function backupSources(
     }
   } catch (error) {
     await discard()
-    throw error
+    throw inDatabaseWords(error, folder)
   }
 }

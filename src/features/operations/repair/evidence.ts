@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { TableShape } from '../../../platform/database/catalog.ts'
+import { inDatabaseWords } from '../../../platform/database/database-words.ts'
 import { sql, sqlList, type Reader, type SqlValue } from '../../../platform/database/database.ts'
 import type { Did, SpaceUri, Tid } from '../../../protocol/identifiers.ts'
 import { nextTid } from '../../../protocol/tid.ts'
@@ -113,6 +114,8 @@ async function writeFile(
   try {
     file.run('PRAGMA journal_mode = OFF')
     await ctx.db.snapshot((reader) => copyOut(file, note, spaces, tables(reader)))
+  } catch (error) {
+    throw inDatabaseWords(error, part)
   } finally {
     file.close()
   }
