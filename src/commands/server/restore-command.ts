@@ -109,7 +109,14 @@ after an upgrade of PostgreSQL: it then verifies nothing, and leaves no gap in t
       const unseal = await unsealed()
       return restoreFetched(invocation, async (target) => {
         const others = await otherBackups(invocation, from)
-        const { from: name, at: restoredAt, ...fetched } = await fetchInstant(target, archive, unseal, at, others)
+        const now = invocation.terminal.now()
+        const {
+          from: name,
+          at: restoredAt,
+          remark,
+          ...fetched
+        } = await fetchInstant(target, archive, unseal, { at, now, others })
+        if (remark !== null) invocation.terminal.err(remark)
         return { ...fetched, name: `${new Date(restoredAt).toISOString()} (${name})` }
       })
     }

@@ -388,6 +388,33 @@ const basesAt = (place: string) =>
     .filter((path) => path.includes('/base-'))
     .map((path) => Number(path.split('-').at(-1)))
 
+test('a restore says when what follows has later instants only because the clock of the server was ahead', async () => {
+  const place = newFolder()
+  await using pds = await start(place)
+  const alice = await createAccount(pds, 'alice')
+  const first = await post(alice, 'first')
+  await sent(pds)
+  const before = now(pds)
+  pds.clock.jump({ secs: 3600 })
+  const ahead = [await post(alice, 'ahead')]
+  await sent(pds)
+  pds.clock.jump({ secs: -3600 })
+  ahead.push(await post(alice, 'back'))
+  await sent(pds)
+  const said = /the clock of the server was ahead.* use --at with a later instant/
+
+  const earlier = await restore(place, before)
+  expect(earlier).toMatchObject({ code: 0, text: expect.stringMatching(said) })
+  expect(await paths(earlier.dataDir)).toEqual([first])
+  const all = await restore(place, '9999-12-31T00:00:00Z')
+  expect(all).toMatchObject({ code: 0, text: expect.not.stringMatching(said) })
+  expect(await paths(all.dataDir)).toEqual([first, ...ahead].toSorted())
+
+  for (const path of objectsAt(place).filter((each) => each.includes('/base-')))
+    renameSync(path, path.replace(/\d+$/, String(Date.now() + 86_400_000)))
+  expect(await restore(place, before)).toMatchObject({ code: 1, text: expect.stringMatching(said) })
+})
+
 test('a clock that is ahead for a while has no kept instant deleted, and makes no more bases than are due', async () => {
   const place = newFolder()
   await using pds = await start(place, { continuousKeepSecs: 360, continuousBaseSecs: 60 })

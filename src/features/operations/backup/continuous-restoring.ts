@@ -8,6 +8,8 @@
 import { Database } from 'bun:sqlite'
 import { ftruncateSync, writeSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { onDisk } from '../../../base/on-disk.ts'
 import { OperatorError } from '../../../base/operator-error.ts'
 import type { Config } from '../../../platform/configuration/config.ts'
 import { PAGE_BYTES, pagesIn } from '../../../platform/database/page-list.ts'
@@ -49,6 +51,8 @@ export interface FetchedInstant extends Fetched {
   from: string
   /** The instant of the last commit that was restored, at the latest. */
   at: Millis
+  /** What to know about later commits, in a sentence; null if there is nothing to say. */
+  remark: string | null
   /** The highest event number that any chain here knows of. */
   seq: number
 }
@@ -78,22 +82,23 @@ export async function fetchInstant(
   config: Config,
   archive: Archive,
   unseal: Unseal,
-  at: Millis,
-  others: OtherBackups | null = null,
+  { at, now, others = null }: { at: Millis; now: Millis; others?: OtherBackups | null },
 ): Promise<FetchedInstant> {
   requireEmpty(config)
   const source = await sourceOf(archive, unseal)
   const { part } = source
-  const chosen = newestBase(source, at)
+  const chosen = newestBase(source, at, now)
   makeDataDirectory(config)
   const databasePath = restoringPath(config)
   for (const path of databaseFiles(databasePath)) await rm(path, { force: true })
   const key = await keyOf(source, chosen.chain)
   const file = await open(databasePath, 'w+', 0o600)
-  let built: Built
+  let built: Built & { nextAt: Millis | null }
   try {
     built = await build(source, key, file, chosen, at)
     await file.sync()
+  } catch (error) {
+    throw onDisk(error, dirname(databasePath))
   } finally {
     await file.close()
   }
@@ -107,6 +112,10 @@ export async function fetchInstant(
       missingBlobs: await fetchBlobs(config, blobList(database), part, others),
       from: `${chosen.chain} ${built.number}`,
       at: built.at,
+      remark:
+        built.nextAt !== null && built.nextAt > now
+          ? `the next commit is dated ${new Date(built.nextAt).toISOString()}: ${CLOCK_AHEAD}`
+          : null,
       seq: await highestSeq(source, built.seq),
     }
   } finally {
@@ -134,7 +143,11 @@ async function listed(archive: Archive): Promise<Source['names']> {
   return chains
 }
 
-function newestBase({ names }: Source, at: Millis): Chain['bases'][number] {
+/** Why commits may have an instant that is yet to come. Each has a later one than the commit before it. */
+const CLOCK_AHEAD =
+  'the clock of the server was ahead, and what it committed afterwards has still later instants. To restore all of it, use --at with a later instant'
+
+function newestBase({ names }: Source, at: Millis, now: Millis): Chain['bases'][number] {
   const bases = Array.from(names.values())
     .flatMap((chain) => chain.bases)
     .sort((a, b) => a.at - b.at)
@@ -142,7 +155,9 @@ function newestBase({ names }: Source, at: Millis): Chain['bases'][number] {
   if (oldest === undefined) throw new OperatorError('there is no continuous backup at this destination')
   const chosen = bases.findLast((base) => base.at <= at)
   if (chosen === undefined)
-    throw new OperatorError(`the continuous backup reaches back only to ${new Date(oldest.at).toISOString()}`)
+    throw new OperatorError(
+      `the continuous backup reaches back only to ${new Date(oldest.at).toISOString()}${oldest.at > now ? `, which is in the future: ${CLOCK_AHEAD}` : ''}`,
+    )
   return chosen
 }
 
@@ -171,7 +186,7 @@ export async function build(
   file: FileHandle,
   chosen: Chain['bases'][number],
   at: Millis,
-): Promise<Built> {
+): Promise<Built & { nextAt: Millis | null }> {
   const { archive } = source
   const { chain } = chosen
   const base = await readBase(archive, key, chosen)
@@ -193,6 +208,7 @@ export async function build(
     epoch: 0,
     promise: 'async',
   }
+  let nextAt: Millis | null = null
   const segments = new SegmentReader(archive, key, chain)
   // Each segment is from a later instant than the previous one.
   while (built.next <= base.header.complete || built.at < at) {
@@ -206,13 +222,16 @@ export async function build(
         break
       }
       requireOrder(found.header, built, name)
-      if (!isInBase && found.header.at > at) break
+      if (!isInBase && found.header.at > at) {
+        nextAt = found.header.at
+        break
+      }
       built = apply(file, found, built)
     } catch (error) {
       throw isInBase ? error : withRemedy(error, built.at)
     }
   }
-  return built
+  return { ...built, nextAt }
 }
 
 /** Whether a segment that is not there was lost: it was there before, or a later one was acknowledged. */
