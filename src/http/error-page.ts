@@ -63,7 +63,13 @@ export function errorPage(
   ${path.startsWith('/oauth/authorize') && retryAt === null && html`<p class="quiet">${layoutTexts.startAgain}</p>`}
   ${retryAt !== null && html`<div class="actions"><a class="button primary" href="${retryAt}">${layoutTexts.backToRequest}</a></div>`}
   ${id !== null && html`<p class="quiet">${layoutTexts.requestId({ id })}</p>`}
-  <p class="links"><a href="${origin}/account">${layoutTexts.yourAccount}</a> <a href="${origin}/">${layoutTexts.aboutServer}</a></p>
+  <p class="links">${homeOf(asker, path, origin)} <a href="${origin}/">${layoutTexts.aboutServer}</a></p>
 </section>`,
   })
 }
+
+/** Returns the link to the visitor's own pages, which are those of the console under its path. */
+const homeOf = ({ ctx }: PageAsker, path: string, origin: string): Html =>
+  ctx.config.console.enabled && /^\/admin(?:\/|$)/.test(path)
+    ? html`<a href="${origin}/admin">${layoutTexts.console}</a>`
+    : html`<a href="${origin}/account">${layoutTexts.yourAccount}</a>`

@@ -19,6 +19,7 @@ export const layoutGerman = {
   startAgain: 'Wenn dich eine App hierhergeschickt hat, geh zu ihr zurück und fang noch einmal an.',
   backToRequest: 'Zurück zur Anfrage',
   yourAccount: 'Dein Konto',
+  console: 'Konsole',
   aboutServer: 'Über diesen Server',
   requestId: 'Wenn du die Betreiber um Hilfe bittest, nenne ihnen diese Nummer: {id}',
   imprint: 'Impressum',

@@ -20,6 +20,7 @@ export const layoutSpanish = {
   startAgain: 'Si te ha traído aquí una app, vuelve a ella y empieza de nuevo.',
   backToRequest: 'Volver a la solicitud',
   yourAccount: 'Tu cuenta',
+  console: 'Consola',
   aboutServer: 'Acerca de este servidor',
   requestId: 'Si pides ayuda a los operadores, indícales este número: {id}',
   imprint: 'Aviso legal',

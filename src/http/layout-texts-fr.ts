@@ -21,6 +21,7 @@ export const layoutFrench = {
   startAgain: 'Si une application vous a amené ici, revenez-y et recommencez.',
   backToRequest: 'Revenir à la demande',
   yourAccount: 'Votre compte',
+  console: 'Console',
   aboutServer: 'À propos de ce serveur',
   requestId: 'Si vous demandez de l’aide aux opérateurs, donnez-leur ce numéro : {id}',
   imprint: 'Mentions légales',

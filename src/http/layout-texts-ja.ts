@@ -16,6 +16,7 @@ export const layoutJapanese = {
   startAgain: 'アプリから移動してきた場合は、アプリに戻ってもう一度始めてください。',
   backToRequest: 'リクエストに戻る',
   yourAccount: 'アカウント',
+  console: 'コンソール',
   aboutServer: 'このサーバーについて',
   requestId: '運営者に問い合わせる際は、次の番号をお伝えください：{id}',
   imprint: '運営者情報',

@@ -20,6 +20,7 @@ export const layoutBrazilian = {
   startAgain: 'Se um app trouxe você até aqui, volte a ele e comece de novo.',
   backToRequest: 'Voltar à solicitação',
   yourAccount: 'Sua conta',
+  console: 'Console',
   aboutServer: 'Sobre este servidor',
   requestId: 'Se você pedir ajuda aos operadores, informe este número: {id}',
   imprint: 'Informações legais',

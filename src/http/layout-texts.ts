@@ -20,6 +20,7 @@ export const layoutTexts = textTable(
     startAgain: 'If an app brought you here, go back to it and start again.',
     backToRequest: 'Back to the request',
     yourAccount: 'Your account',
+    console: 'Console',
     aboutServer: 'About this server',
     requestId: 'If you ask the operators for help, tell them this number: {id}',
     imprint: 'Imprint',

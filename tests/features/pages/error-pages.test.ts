@@ -33,6 +33,10 @@ test('an address without a page says so, and leads on', async () => {
   await page.goto(`${pds.url}/no/such/page`)
   await page.getByRole('link', { name: 'Your account' }).click()
   expect(page.url()).toBe(`${pds.url}/account/sign-in`)
+  await page.goto(`${pds.url}/admin/no-such-page`)
+  expect(await page.getByRole('link', { name: 'Your account' }).count()).toBe(0)
+  await page.getByRole('link', { name: 'Console' }).click()
+  expect(new URL(page.url()).pathname).toBe('/admin/sign-in')
 })
 
 describe('what programs ask for stays what programs read', () => {
