@@ -25,13 +25,18 @@ export function tell(
 
 /**
  * Returns the refusal for a limit that a feature counts by itself. The response headers report this limit, instead of
- * another one that has points left: clients wait for as long as the headers say.
+ * another one that has points left: clients wait for as long as the headers say. Without `resetMillis`, that is the
+ * whole window.
  */
 export function limitRefusal(
   exchange: Exchange,
-  { limit, windowSecs }: Pick<LimitState, 'limit' | 'windowSecs'>,
+  {
+    limit,
+    windowSecs,
+    resetMillis = windowSecs * 1000,
+  }: Pick<LimitState, 'limit' | 'windowSecs'> & Partial<Pick<LimitState, 'resetMillis'>>,
   description: string,
 ): Refusal {
-  tell(exchange, { allowed: false, limit, remaining: 0, resetMillis: windowSecs * 1000, windowSecs })
+  tell(exchange, { allowed: false, limit, remaining: 0, resetMillis, windowSecs })
   return new Refusal(429, 'RateLimitExceeded', description)
 }

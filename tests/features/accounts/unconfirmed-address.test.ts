@@ -96,7 +96,13 @@ test('a holder who asks for too many mails is told so', async () => {
   const askOperation = () => alice.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
   expect((await askOperation()).status).toBe(200)
   expect(mailsTo(pds, alice.email)).toBe(20)
-  expect(await askOperation()).toMatchObject({ status: 429, body: { error: 'RateLimitExceeded' } })
+  const refused = await askOperation()
+  expect(refused).toMatchObject({ status: 429, body: { error: 'RateLimitExceeded' } })
+  // Of the bound on the address, which is used up, not of the account's own limit, which is not.
+  expect(refused.headers.get('ratelimit-policy')).toBe('20;w=3600')
+  expect(refused.headers.get('ratelimit-remaining')).toBe('0')
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000)
+  expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(3600)
   // Notices are withheld without an answer that could say so: the log does, and who caused them.
   await alice.call('com.atproto.server.createAppPassword', { json: { name: 'another' } })
   await pds.runSteps()

@@ -33,7 +33,7 @@ interface DeletionRequest {
 
 /** Mail the holder of an account the code that the deletion requires. Throws as `mailCode` does. */
 export const requestDeletionCode = (exchange: Exchange, did: Did): Promise<void> =>
-  mailCode(exchange.ctx, did, 'delete_account', askedBy(exchange), {
+  mailCode(exchange, did, 'delete_account', askedBy(exchange), {
     causedBy: 'holder',
     record: (tx) => announceIn(tx, exchange, 'deletionRequested', did),
   })

@@ -1,6 +1,7 @@
 /** Requests for a code by mail. */
 import type { CallLimit, Exchange } from '../../../http/endpoint.ts'
-import { invalidRequest, Refusal } from '../../../http/errors.ts'
+import { invalidRequest } from '../../../http/errors.ts'
+import { limitRefusal } from '../../../http/limit-headers.ts'
 import { charge } from '../../../http/limiting.ts'
 import { requestOrigin } from '../../../http/origin.ts'
 import type { Context } from '../../../platform/context.ts'
@@ -22,7 +23,7 @@ export async function presentAccount(reader: Reader, did: Did): Promise<Account>
 
 /** Mail a code to the account holder at their own request. Throws as `mailCode` does. */
 export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
-  mailCode(exchange.ctx, did, purpose, askedBy(exchange), { causedBy: 'holder' })
+  mailCode(exchange, did, purpose, askedBy(exchange), { causedBy: 'holder' })
 
 /** Returns the details of the request that a mail mentions. */
 export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: requestOrigin(exchange) })
@@ -33,17 +34,18 @@ export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.n
  * has had too many mails, and `ServiceUnavailable` if the mail cannot be sent at once.
  */
 export async function mailCode(
-  ctx: Context,
+  exchange: Exchange,
   did: Did,
   purpose: CodePurpose,
   told: Told,
   { causedBy, record }: { causedBy: 'holder' | 'operator'; record?: (tx: Tx) => Promise<void> },
 ): Promise<void> {
+  const { ctx } = exchange
   const account = await presentAccount(ctx.db, did)
   await loadMailTexts(ctx, account)
   const counted = { did, to: account.email, what: purpose, causedBy }
-  if ((await countMail(ctx, counted)) === null)
-    throw new Refusal(429, 'RateLimitExceeded', 'Too many mails to an unconfirmed address')
+  const bound = await countMail(ctx, counted)
+  if (typeof bound !== 'function') throw limitRefusal(exchange, bound, 'Too many mails to an unconfirmed address')
   const { refusal } = await sendMail(ctx, async (tx) => {
     await record?.(tx)
     return orderCode(ctx, tx, { did, purpose, told, counted })

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Context } from '../../../platform/context.ts'
-import type { LimitName } from '../../../platform/running/limits.ts'
+import type { LimitName, LimitState } from '../../../platform/running/limits.ts'
 import type { Did } from '../../../protocol/identifiers.ts'
 import { accountWithEmail } from '../accounts/accounts.ts'
 
@@ -39,20 +39,24 @@ export interface BoundMail {
 }
 
 /**
- * Count a mail. Returns a function that takes the count back. Returns null, and logs it, if the address has had too
- * many mails: then the caller must withhold the mail. Do not call it within a transaction, because it may wait for
+ * Count a mail. Returns a function that takes the count back. Returns the bound, and logs it, if the address has had
+ * too many mails: then the caller must withhold the mail. Do not call it within a transaction, because it may wait for
  * other nodes.
  */
-export async function countMail(ctx: Context, { did, to, what, causedBy }: BoundMail): Promise<(() => void) | null> {
+export async function countMail(
+  ctx: Context,
+  { did, to, what, causedBy }: BoundMail,
+): Promise<(() => void) | LimitState> {
   const bounds = causedBy === null ? [] : boundsOf[causedBy]
   if (to === null || bounds.length === 0) return () => {}
   const account = await accountWithEmail(ctx.db, to)
   if (account !== null && account.emailConfirmedAt !== null) return () => {}
   const key = createHash('sha256').update(to.toLowerCase()).digest('base64url')
   const charges = bounds.map((name) => ({ name, key }))
-  if ((await ctx.limits.chargeShared(...charges))?.allowed !== false) return () => ctx.limits.takeBack(...charges)
+  const state = await ctx.limits.chargeShared(...charges)
+  if (state?.allowed !== false) return () => ctx.limits.takeBack(...charges)
   ctx.log.info('mail withheld: too many to an unconfirmed address', { did, detail: what })
-  return null
+  return state
 }
 
 /**
@@ -64,12 +68,13 @@ export async function withinBound(
   mail: BoundMail,
   act: (isAllowed: boolean) => Promise<boolean>,
 ): Promise<boolean> {
-  const takeBack = await countMail(ctx, mail)
+  const counted = await countMail(ctx, mail)
+  const isAllowed = typeof counted === 'function'
   let isMailed = false
   try {
-    isMailed = await act(takeBack !== null)
+    isMailed = await act(isAllowed)
     return isMailed
   } finally {
-    if (!isMailed) takeBack?.()
+    if (isAllowed && !isMailed) counted()
   }
 }

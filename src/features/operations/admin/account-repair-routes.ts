@@ -56,7 +56,7 @@ export const accountRepairRoutes = [
       const actor = actorOf(caller)
       const record = (tx: Tx) => recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did })
       const told = { at: ctx.clock.now(), origin: null, actor }
-      await mailCode(ctx, did, 'reset_password', told, { causedBy: 'operator', record })
+      await mailCode(call, did, 'reset_password', told, { causedBy: 'operator', record })
       return { did, expiresIn: CODE_TTL_SECS }
     },
   }),
