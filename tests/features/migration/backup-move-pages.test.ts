@@ -6,13 +6,13 @@ import { signOperation, type Operation, type UnsignedOperation } from '../../../
 import { formatDidKey, signingKey, type SigningKey } from '../../../src/protocol/keys.ts'
 import { formatSecretMultikey } from '../../../src/protocol/secret-multikey.ts'
 import { axeFaults } from '../../support/clients/accessibility.ts'
-import { createAccount, PASSWORD, type TestAccount } from '../../support/clients/account.ts'
+import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../../support/clients/account.ts'
 import { bearer, request } from '../../support/clients/http.ts'
 import { lastOperation } from '../../support/clients/rotating.ts'
 import { stranger } from '../../support/clients/stranger.ts'
 import { CookieBrowser } from '../../support/clients/wallet-sign-in.ts'
 import { deviceKey } from '../../support/clients/wallet.ts'
-import { startPds } from '../../support/servers/pds.ts'
+import { ADMIN_TOKEN, startPds } from '../../support/servers/pds.ts'
 import { useWorld } from '../../support/world.ts'
 
 const { pds, plc, freshPage } = useWorld({ plc: true, browser: true, config: { rateLimit: { enabled: false } } })
@@ -32,27 +32,30 @@ const orphans = {} as Record<(typeof names)[number], Orphan>
 beforeAll(async () => {
   const config = { plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }
   await using old = await startPds(config)
-  for (const name of names) {
-    const secret = randomBytes(32)
-    const key = signingKey('p256', secret)
-    const publicKey = formatDidKey(key.publicKey)
-    const account = await createAccount(old, name, { recoveryKey: publicKey })
-    const record = { $type: 'com.example.note', text: name }
-    const json = { repo: account.did, collection: 'com.example.note', rkey: name, record }
-    await account.call('com.atproto.repo.createRecord', { json })
-    const car = await fetch(`${old.url}/xrpc/com.atproto.sync.getRepo?did=${account.did}`)
-    const zip = await fetch(`${old.url}/v1/account/archive`, { headers: bearer(account.accessJwt) })
-    const secretKey = formatSecretMultikey('p256', secret)
-    orphans[name] = {
-      ...account,
-      key,
-      publicKey,
-      secretKey,
-      car: Buffer.from(await car.bytes()),
-      zip: Buffer.from(await zip.bytes()),
-    }
-  }
+  for (const name of names) orphans[name] = await makeOrphan(old, name)
 })
+
+/** An account with a record and a key of its own, and what its holder has kept of it. */
+async function makeOrphan(old: { url: string }, name: string): Promise<Orphan> {
+  const secret = randomBytes(32)
+  const key = signingKey('p256', secret)
+  const publicKey = formatDidKey(key.publicKey)
+  const account = await createAccount(old, name, { recoveryKey: publicKey })
+  const record = { $type: 'com.example.note', text: name }
+  const json = { repo: account.did, collection: 'com.example.note', rkey: name, record }
+  await account.call('com.atproto.repo.createRecord', { json })
+  const car = await fetch(`${old.url}/xrpc/com.atproto.sync.getRepo?did=${account.did}`)
+  const zip = await fetch(`${old.url}/v1/account/archive`, { headers: bearer(account.accessJwt) })
+  const secretKey = formatSecretMultikey('p256', secret)
+  return {
+    ...account,
+    key,
+    publicKey,
+    secretKey,
+    car: Buffer.from(await car.bytes()),
+    zip: Buffer.from(await zip.bytes()),
+  }
+}
 
 async function name(page: Page, { did, publicKey }: Orphan, handle: string): Promise<void> {
   await page.goto(`${pds.url}/account/move-here`)
@@ -128,6 +131,21 @@ test('a person whose key stays elsewhere signs the operation that is shown, and 
   await page.getByRole('button', { name: 'Begin the move' }).click()
   await upload(page, 'otto.zip', otto.zip)
   await expectHere(otto, 'otto')
+})
+
+test('an account that was deleted here comes back with its archive, a key of its holder and its handle', async () => {
+  const wanda = await makeOrphan(pds, 'wanda')
+  const page = await freshPage()
+  await name(page, wanda, wanda.handle)
+  expect(await page.getByRole('alert').innerText()).toContain('Your account is here already')
+  const json = { did: wanda.did }
+  expect((await xrpc(pds, 'com.atproto.admin.deleteAccount', { json, headers: bearer(ADMIN_TOKEN) })).status).toBe(200)
+  await name(page, wanda, wanda.handle)
+  await enterAccount(page, wanda)
+  await signHere(page, wanda.secretKey)
+  await upload(page, 'wanda.zip', wanda.zip)
+  await expectHere(wanda, 'wanda')
+  expect((await logIn(pds, wanda, PASSWORD)).did).toBe(wanda.did)
 })
 
 test('a person keeps a key by a tick, and what is signed is what was shown then', async () => {

@@ -43,6 +43,7 @@ test('a person deletes the account with the mailed code and the password, and wi
     expect(await statusOf(bert.did)).toMatchObject({ active: true })
   }
   await confirm(code, bert.password)
-  expect(await page.getByRole('status').innerText()).toBe('Your account is deleted.')
+  expect(await page.getByRole('status').innerText()).toStartWith('Your account is deleted. With an archive')
+  expect(await page.getByRole('link', { name: 'bring it back' }).getAttribute('href')).toBe('/account/move-here/backup')
   expect(await statusOf(bert.did)).toMatchObject({ error: 'RepoNotFound' })
 })

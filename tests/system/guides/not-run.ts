@@ -13,6 +13,7 @@ const reasons = {
   role: 'asks a person; tests/system/commands/operators.test.ts signs in and takes an account down',
   takeover: 'takes over from another machine; tests/system/durability/second-machine.test.ts does',
   damage: 'needs a damaged repository; tests/system/commands/repair.test.ts has one',
+  copy: 'runs a second server until it is stopped; tests/features/backup/backup.test.ts starts restored ones',
   wallet: 'asks a person; tests/system/binary/wallet.test.ts does it at a terminal',
 } as const
 
@@ -37,6 +38,14 @@ export const notRun: NotRun = {
   'dns.md': {
     'dig +short A pds.example.com': reasons.dns,
     'dig +short A anything.pds.example.com': reasons.dns,
+  },
+  'export.md': {
+    'export SERVICE_DATA_DIR=/tmp/copy PORT=2599   # and SERVICE_SIGNING_KEY_MASTER_KEY, if the server has one':
+      reasons.copy,
+    'holdfast restore /mnt/backups --dev': reasons.copy,
+    'holdfast dev': reasons.copy,
+    'holdfast account export alice.example.com alice.zip --url http://localhost:2599 --token-file /tmp/copy/holdfast.admin-token':
+      reasons.copy,
   },
   'first-host.md': {
     'curl --fail --remote-name https://example.com/holdfast/install.sh': reasons.release,

@@ -4,6 +4,7 @@ import { charge } from '../../../http/limiting.ts'
 import { page } from '../../../http/page.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { hasKnownWallets } from '../wallet-proofs/wallet-proofs.ts'
+import { BACKUP_MOVE_PATH } from './backup-move-pages.ts'
 import { formRoutes } from './form-page.ts'
 import { signInTexts as texts } from './sign-in-texts.ts'
 import { walletSignInForm } from './wallet-sign-in-pages.ts'
@@ -28,14 +29,18 @@ import {
 const notices = new Map([
   ['reset', texts.wasReset],
   ['signed-out', texts.signedOut],
-  ['deleted', texts.wasDeleted],
   ['expired', texts.notCompleted],
 ])
+
+/** Also says what brings back an account that was deleted by mistake. */
+const deletedNotice = ({ ctx }: PageCall): Html =>
+  html`${texts.wasDeleted} ${ctx.config.repos.importsEnabled && texts.bringBack({ back: (words) => html`<a href="${BACKUP_MOVE_PATH}">${words}</a>` })}`
 
 async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
   const account = await accountAgain(call, given.get('identifier') ?? '')
   const proof = formProof(call)
-  const notice = goodNote(notices.get(given.get('done') ?? '') ?? null)
+  const done = given.get('done') ?? ''
+  const notice = goodNote(done === 'deleted' ? deletedNotice(call) : (notices.get(done) ?? null))
   const hasWallets = await hasKnownWallets(call.ctx.db)
   const passkey = passkeyPart(await offerEntry(call))
   return page(call, {

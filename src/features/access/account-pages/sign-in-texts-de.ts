@@ -3,6 +3,8 @@ export const signInGerman = {
   lead: 'Verwalte dein Konto und verbundene Apps.',
   wasReset: 'Dein Passwort ist geändert. Bitte melde dich mit dem neuen an.',
   wasDeleted: 'Dein Konto ist gelöscht.',
+  bringBack:
+    'Mit einem Archiv deiner Daten und einem eigenen Schlüssel für deine Identität kannst du es <back>zurückholen</back>, hier oder auf einem anderen Server.',
   signedOut: 'Du bist abgemeldet.',
   notCompleted: 'Diese Anmeldung wurde nicht rechtzeitig abgeschlossen oder abgelehnt. Bitte fang noch einmal an.',
   forgot: 'Passwort vergessen?',

@@ -3,6 +3,8 @@ export const signInSpanish = {
   lead: 'Gestiona tu cuenta y las apps conectadas.',
   wasReset: 'Tu contraseña ha cambiado. Inicia sesión con la nueva.',
   wasDeleted: 'Tu cuenta se ha eliminado.',
+  bringBack:
+    'Con un archivo de tus datos y una clave propia de tu identidad puedes <back>recuperarla</back>, aquí o en otro servidor.',
   signedOut: 'Has cerrado sesión.',
   notCompleted: 'Ese inicio de sesión no se completó a tiempo o se denegó. Empieza de nuevo.',
   forgot: '¿Has olvidado tu contraseña?',

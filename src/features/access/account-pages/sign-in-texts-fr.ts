@@ -3,6 +3,8 @@ export const signInFrench = {
   lead: 'Gérez votre compte et les applications connectées.',
   wasReset: 'Votre mot de passe a été modifié. Veuillez vous connecter avec le nouveau.',
   wasDeleted: 'Votre compte a été supprimé.',
+  bringBack:
+    'Avec une archive de vos données et une clé à vous pour votre identité, vous pouvez <back>le récupérer</back>, ici ou sur un autre serveur.',
   signedOut: 'Vous êtes déconnecté.',
   notCompleted: 'Cette connexion n’a pas été terminée à temps, ou a été refusée. Veuillez recommencer.',
   forgot: 'Mot de passe oublié ?',

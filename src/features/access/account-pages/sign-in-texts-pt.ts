@@ -3,6 +3,8 @@ export const signInBrazilian = {
   lead: 'Gerencie sua conta e os apps conectados.',
   wasReset: 'Sua senha foi alterada. Entre com a nova.',
   wasDeleted: 'Sua conta foi excluída.',
+  bringBack:
+    'Com um arquivo dos seus dados e uma chave própria da sua identidade, você pode <back>trazê-la de volta</back>, aqui ou em outro servidor.',
   signedOut: 'Você saiu.',
   notCompleted: 'Esse login não foi concluído a tempo ou foi negado. Comece de novo.',
   forgot: 'Esqueceu a senha?',

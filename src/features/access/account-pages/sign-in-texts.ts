@@ -7,6 +7,8 @@ export const signInTexts = textTable(
     lead: 'Manage your account and connected apps.',
     wasReset: 'Your password is changed. Please sign in with the new one.',
     wasDeleted: 'Your account is deleted.',
+    bringBack:
+      'With an archive of your data and a key of your own for your identity, you can <back>bring it back</back>, here or on another server.',
     signedOut: 'You are signed out.',
     notCompleted: 'That sign-in was not completed in time, or was denied. Please start again.',
     forgot: 'Forgot your password?',

@@ -33,7 +33,7 @@ export const pageRefusal = (message: string): Refusal => new Refusal(400, 'Inval
 export const errorNote = (fault: { message: Value } | null): Html | null =>
   fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
 
-export const goodNote = (message: Wording | null): Html | null =>
+export const goodNote = (message: Html | Wording | null): Html | null =>
   message === null ? null : html`<p class="note good" role="status">${message}</p>`
 
 export interface Field {

@@ -24,7 +24,8 @@ export const mailGerman = {
   resetIgnore:
     'Ein neues Passwort meldet alle Apps und Browser ab. Wenn du den Code nicht angefordert hast, kannst du diese E-Mail ignorieren. Gib den Code nicht weiter.',
   deleteSubject: 'Löschung des Kontos angefordert',
-  deleteUse: 'Mit diesem Code löschst du dein Konto endgültig. Er gilt einmal und {minutes} Minuten lang:',
+  deleteUse:
+    'Falls du das Konto später zurückhaben möchtest, lade zuerst deine Daten herunter. Mit diesem Code löschst du dein Konto endgültig. Er gilt einmal und {minutes} Minuten lang:',
   identitySubject: 'Änderung der Identität angefordert',
   identityUse:
     'Mit diesem Code änderst du deine Identität, zum Beispiel um mit deinem Konto zu einem anderen Server umzuziehen. Er gilt einmal und {minutes} Minuten lang:',

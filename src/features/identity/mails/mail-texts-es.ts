@@ -24,7 +24,8 @@ export const mailSpanish = {
   resetIgnore:
     'Una contraseña nueva cierra la sesión en todas las apps y navegadores. Si no lo has pedido, puedes ignorar este correo. No compartas el código.',
   deleteSubject: 'Eliminación de la cuenta solicitada',
-  deleteUse: 'Usa este código para eliminar tu cuenta definitivamente. Sirve una sola vez, durante {minutes} minutos:',
+  deleteUse:
+    'Si más adelante quieres recuperar la cuenta, descarga antes tus datos. Usa este código para eliminar tu cuenta definitivamente. Sirve una sola vez, durante {minutes} minutos:',
   identitySubject: 'Cambio de identidad solicitado',
   identityUse:
     'Usa este código para cambiar tu identidad, por ejemplo para mudar tu cuenta a otro servidor. Sirve una sola vez, durante {minutes} minutos:',

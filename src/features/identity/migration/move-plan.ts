@@ -134,11 +134,23 @@ export function requireImports({ config }: Context): void {
   if (!config.repos.importsEnabled) throw invalidRequest('Service is not accepting repo imports')
 }
 
+interface NamedServer {
+  did: Did
+  document: DidDocument
+  origin: string
+}
+
 /** Returns the server that the identity names. Throws `InvalidRequest` if that is this one, or none. */
-export async function originOf(
-  ctx: Context,
-  identifier: string,
-): Promise<{ did: Did; document: DidDocument; origin: string }> {
+export async function originOf(ctx: Context, identifier: string): Promise<NamedServer> {
+  const named = await serverOf(ctx, identifier)
+  if (isOwnUrl(ctx.config, named.origin)) throw alreadyHere()
+  return named
+}
+
+export const alreadyHere = () => invalidRequest('The account is already on this server')
+
+/** Returns the server that the identity names, which may be this one. Throws `InvalidRequest` if it names none. */
+export async function serverOf(ctx: Context, identifier: string): Promise<NamedServer> {
   const name = identifier.trim().replace(/^@/, '')
   const handle = parseHandle(name)
   const did = handle ? await resolveHandle(ctx, handle) : parseDid(name)
@@ -147,7 +159,6 @@ export async function originOf(
   if (!resolution.ok) throw unresolvable(did, resolution.fault)
   const origin = pdsEndpoint(resolution.document)
   if (origin === null) throw invalidRequest('The identity names no server')
-  if (isOwnUrl(ctx.config, origin)) throw invalidRequest('The account is already on this server')
   return { did, document: resolution.document, origin }
 }
 

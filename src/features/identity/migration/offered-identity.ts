@@ -1,20 +1,23 @@
 /**
- * Moves the identity of an account whose old server no longer exists. A rotation key signs the operation that names
- * this server, before the account is created here. Anyone who can sign it controls the identity, so the signature takes
- * the place of the old server's service token.
+ * Moves the identity of an account whose old server no longer exists, or that was deleted here. A rotation key signs
+ * the operation that names this server, before the account is created here. Anyone who can sign it controls the
+ * identity, so the signature takes the place of the old server's service token.
  */
 import { forbidden, invalidRequest } from '../../../http/errors.ts'
 import type { Context } from '../../../platform/context.ts'
 import { parseHandle, type Did, type Handle } from '../../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../../protocol/keys.ts'
+import { isOwnUrl } from '../../../platform/configuration/service-names.ts'
 import { isPlcDid, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, type Operation } from '../../../protocol/plc.ts'
+import { accountOf } from '../accounts/accounts.ts'
 import { signingKeyOf } from '../account-keys/account-keys.ts'
 import { serverRotationKeys } from '../account-changes/account-changes.ts'
 import { presentIdentity } from '../identity/identity.ts'
 import { curveFor, reserveKey } from '../reserved-keys/reserved-keys.ts'
 import { requireAgreed, withOperation, type IdentityChange } from './agreed-identity.ts'
 import { keyChanges, noNotes, requireKeepable, type KeyNotes } from './key-changes.ts'
-import { originOf, requireImports } from './move-plan.ts'
+import { alreadyHere, requireImports, serverOf } from './move-plan.ts'
+import { findMove } from './move-store.ts'
 
 export interface OfferRequest {
   /** Handle or DID. */
@@ -29,7 +32,8 @@ export interface OfferRequest {
 
 export interface Offer extends IdentityChange {
   did: Did
-  origin: string
+  /** The old server; null if that is this one, where the account was deleted. */
+  origin: string | null
   /** The key notes to store with the move. */
   notes: KeyNotes
 }
@@ -37,7 +41,8 @@ export interface Offer extends IdentityChange {
 /**
  * Returns the operation that the holder is to sign, which keys stay and go, and the agreement that identifies the
  * operation. The operation names a signing key that is reserved for the identity. Throws `InvalidRequest` for an
- * identity that is no did:plc, is here, or has ended, and for keys that cannot stay, and what `resolveDid` throws.
+ * identity that is no did:plc, has an account here, or has ended, and for keys that cannot stay, and what `resolveDid`
+ * throws.
  */
 export async function offerIdentity(
   ctx: Context,
@@ -69,7 +74,7 @@ async function offered(
   const handle: Handle | null = parseHandle(name)
   if (handle === null) throw invalidRequest('handle: not a handle')
   if (!parseDidKey(recoveryKey)) throw invalidRequest('recoveryKey: not a did:key of a supported curve')
-  const { did, origin } = await originOf(ctx, identifier)
+  const { did, origin } = await goneServerOf(ctx, identifier)
   if (!isPlcDid(did)) throw invalidRequest('Only a did:plc can be changed by an operation')
   const present = await presentIdentity(ctx, did)
   const { state } = present
@@ -90,4 +95,13 @@ async function offered(
     services: { ...state.services, [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
   })
   return { did, origin, notes, ...change }
+}
+
+async function goneServerOf(ctx: Context, identifier: string): Promise<Pick<Offer, 'did' | 'origin'>> {
+  const { did, origin } = await serverOf(ctx, identifier)
+  if (!isOwnUrl(ctx.config, origin)) return { did, origin }
+  const isBack = (await accountOf(ctx.db, did)) !== null
+  // The account also exists if the answer to an earlier request to bring it back was lost.
+  if (isBack && (await findMove(ctx.db, did))?.stage !== 'archive') throw alreadyHere()
+  return { did, origin: null }
 }
