@@ -1,4 +1,5 @@
 /** Lines that an operator adds to the configuration, in the form of the file that has the other values. */
+import { OperatorError } from '../base/operator-error.ts'
 import type { Setting } from '../features/operations/reference-import/reference-import.ts'
 import { configKeys } from '../platform/configuration/config-loading.ts'
 
@@ -14,5 +15,21 @@ export const nameToSet = (key: string, isToml: boolean): string => (isToml ? key
 export const linesToSet = (values: Readonly<Record<string, Setting>>, isToml: boolean): string[] =>
   Object.entries(values).map(([key, value]) => {
     const name = nameToSet(key, isToml)
-    return name === key ? `${key} = ${JSON.stringify(value)}` : `${name}=${[value].flat().join(',')}`
+    return name === key ? `${key} = ${JSON.stringify(value)}` : variableLine(name, [value].flat().join(','))
   })
+
+/** Characters that mean themselves to systemd, Docker and shells alike. */
+const plain = /^[\w./:@%+,=-]*$/
+
+/**
+ * Returns the line of a file of variables that sets one of them, quoted if need be. Throws `OperatorError` if the
+ * readers of such files would not agree on the value.
+ */
+export function variableLine(name: string, value: string): string {
+  if (plain.test(value)) return `${name}=${value}`
+  if (!/['\n\r]/.test(value)) return `${name}='${value}'`
+  if (!/["\\$`\n\r]/.test(value)) return `${name}="${value}"`
+  throw new OperatorError(
+    `${name} has characters that systemd and shells read differently: choose a value without ', or without ", \\, $ and line breaks`,
+  )
+}

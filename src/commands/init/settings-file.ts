@@ -10,6 +10,7 @@ import { configKeys } from '../../platform/configuration/config-loading.ts'
 import { parseVariables } from '../../platform/configuration/variables-file.ts'
 import { explained } from '../../platform/files/system-faults.ts'
 import type { Terminal } from '../command.ts'
+import { variableLine } from '../lines-to-set.ts'
 
 /** By name, as in the environment. */
 export type Variables = Readonly<Record<string, string>>
@@ -67,15 +68,12 @@ the backups: neither is of use without the other.`,
   { comment: 'The keys that have no variable.', names: [CONFIG_VARIABLE] },
 ]
 
-/** Characters that mean themselves to systemd, Docker and shells alike. */
-const plain = /^[\w./:@%+,=-]*$/
-
 /** Returns the lines of the file. Throws `OperatorError` if its readers would not agree on a value. */
 export function settingsText(variables: Variables): string {
   const grouped = new Set(groups.flatMap(({ names }) => names))
   const others = Object.keys(variables).filter((name) => !grouped.has(name))
   const sections = [...groups, { comment: 'Further keys.', names: others.toSorted() }].flatMap(({ comment, names }) => {
-    const lines = names.flatMap((name) => (variables[name] === undefined ? [] : [lineOf(name, variables[name])]))
+    const lines = names.flatMap((name) => (variables[name] === undefined ? [] : [variableLine(name, variables[name])]))
     return lines.length === 0 ? [] : [[...comment.split('\n').map((line) => `# ${line}`), ...lines].join('\n')]
   })
   return `# Configuration of Holdfast, written by "holdfast init". docs/configuration.md lists all keys, and
@@ -83,15 +81,6 @@ export function settingsText(variables: Variables): string {
 
 ${sections.join('\n\n')}
 `
-}
-
-function lineOf(name: string, value: string): string {
-  if (plain.test(value)) return `${name}=${value}`
-  if (!/['\n\r]/.test(value)) return `${name}='${value}'`
-  if (!/["\\$`\n\r]/.test(value)) return `${name}="${value}"`
-  throw new OperatorError(
-    `${name} has characters that systemd and shells read differently: choose a value without ', or without ", \\, $ and line breaks`,
-  )
 }
 
 /** Returns the variables of a file; null if there is no such file. Throws `OperatorError` if it cannot be read. */

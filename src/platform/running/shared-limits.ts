@@ -21,7 +21,10 @@ const SYNC_MILLIS = 25
 const RETRY_MILLIS = 1000
 /** After this many failed statements in a row, the requests that wait for them fail as well. */
 const MAX_FAILURES = 2
-/** How far the clocks of two nodes may be apart. */
+/**
+ * How far the clocks of two nodes may be apart. Less than `MAX_SKEW_MILLIS`, which covers nodes of earlier versions
+ * too: for this long, a window that ends too late may refuse requests.
+ */
 const SKEW_MILLIS = 10_000
 /** Most keys in one statement. */
 const MAX_BATCH = 500

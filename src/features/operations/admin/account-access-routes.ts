@@ -19,8 +19,7 @@ import {
   listWalletSessions,
 } from '../../access/sessions/sessions.ts'
 import { endForOperator, listAgents, visibleAgent } from '../../agents/agents/agents.ts'
-import { actorOf, operator, recordAudit } from '../operators/operators.ts'
-import { namedAccount } from './named-account.ts'
+import { actorOf, namedAccount, operator, recordAudit } from '../operators/operators.ts'
 
 interface Access extends KnownOrigin {
   /** Identifies the access among its kind. Not a credential. */

@@ -1,8 +1,7 @@
 /** The archive of an account for operators: for people who can no longer sign in, or ask for their data in writing. */
 import { route } from '../../../http/endpoint.ts'
 import { archiveOfAccount, importArchive } from '../../data/account-archives/account-archives.ts'
-import { actorOf, operator, recordAudit } from '../operators/operators.ts'
-import { namedAccount } from './named-account.ts'
+import { actorOf, namedAccount, operator, recordAudit } from '../operators/operators.ts'
 
 export const accountArchiveRoutes = [
   route('GET', '/v1/admin/accounts/:did/archive', {

@@ -10,8 +10,7 @@ import { CODE_TTL_SECS, issueCode, mailCode } from '../../identity/mails/mails.t
 import { parseEmailAddress } from '../../identity/addresses/addresses.ts'
 import type { Tx } from '../../../platform/database/database.ts'
 import { resetFactors } from '../../access/factors/factors.ts'
-import { actorOf, operator, recordAudit, requireStanding } from '../operators/operators.ts'
-import { namedAccount } from './named-account.ts'
+import { actorOf, namedAccount, operator, recordAudit, requireStanding } from '../operators/operators.ts'
 
 const noPassword = () => invalidRequest('The account has no password to reset')
 

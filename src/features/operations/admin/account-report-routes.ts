@@ -13,7 +13,7 @@ import { effectiveQuota, findDefaultQuota, quotaOf } from '../../identity/quotas
 import { escrowState } from '../../identity/escrow/escrow.ts'
 import { hostingStateOf } from '../../identity/web-documents/web-documents.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../../data/labels/labels.ts'
-import { operator } from '../operators/operators.ts'
+import { namedAccount, operator } from '../operators/operators.ts'
 import {
   listAccounts,
   statuses,
@@ -22,7 +22,6 @@ import {
   type AccountFilter,
   type ReportedStatus,
 } from './account-report-store.ts'
-import { namedAccount } from './named-account.ts'
 
 /** Returns the used share of the quota in percent, with one decimal; 0 without a quota. */
 const percent = (bytes: number, quota: number) => (quota === 0 ? 0 : Math.round((bytes / quota) * 1000) / 10)

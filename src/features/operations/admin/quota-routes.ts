@@ -16,8 +16,7 @@ import {
 } from '../../identity/quotas/quotas.ts'
 import { blobCounts } from '../../data/blobs/blobs.ts'
 import { recordTotals } from '../../data/repo/repo.ts'
-import { actorOf, operator, recordAudit, type Operator } from '../operators/operators.ts'
-import { namedAccount } from './named-account.ts'
+import { actorOf, namedAccount, operator, recordAudit, type Operator } from '../operators/operators.ts'
 
 const limit = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Type.Null()]))
 /** A missing member changes nothing; null removes the quota that was set; 0 is no limit. */

@@ -1,14 +1,12 @@
 /** The data browser: its pages for account holders, and its endpoints. The console has the pages for operators. */
-import { route, type RouteCall } from '../../../http/endpoint.ts'
-import { forbidden, notFound } from '../../../http/errors.ts'
+import { route } from '../../../http/endpoint.ts'
+import { forbidden } from '../../../http/errors.ts'
 import type { Feature } from '../../../http/feature.ts'
 import { page } from '../../../http/page.ts'
-import { parseDid, type Did } from '../../../protocol/identifiers.ts'
 import { leavingOwner } from '../../access/auth/auth.ts'
 import { accountName, type PageCall } from '../../access/page-parts/page-parts.ts'
 import { holderPage, holderUrl, type Holder } from '../../access/pages/pages.ts'
-import { accountOf } from '../../identity/accounts/accounts.ts'
-import { operator } from '../operators/operators.ts'
+import { namedAccount, operator } from '../operators/operators.ts'
 import { openBlob, openBlobAs, readData, readDataAs, shownData } from './data-browser.ts'
 import { dataTexts } from './data-texts.ts'
 
@@ -38,12 +36,6 @@ function refuseOtherSites({ request }: PageCall): void {
     throw forbidden('This file is shown only on pages of this server.')
 }
 
-async function namedDid({ ctx, path }: RouteCall<unknown>): Promise<Did> {
-  const did = parseDid(path['did'] ?? '')
-  if (did === null || (await accountOf(ctx.db, did)) === null) throw notFound('No such account')
-  return did
-}
-
 export const dataBrowser: Feature = {
   name: 'data-browser',
   routes: [
@@ -61,12 +53,17 @@ export const dataBrowser: Feature = {
     }),
     route('GET', '/v1/admin/accounts/:did/data', {
       auth: operator('moderate'),
-      handler: async (call) => readDataAs(call, call.caller, await namedDid(call), call.url.searchParams),
+      async handler(call) {
+        const { did } = await namedAccount(call.ctx.db, call.path)
+        return readDataAs(call, call.caller, did, call.url.searchParams)
+      },
     }),
     route('GET', '/v1/admin/accounts/:did/data/blob', {
       auth: operator('moderate'),
-      handler: async (call) =>
-        openBlobAs(call, call.caller, await namedDid(call), call.url.searchParams.get('cid') ?? ''),
+      async handler(call) {
+        const { did } = await namedAccount(call.ctx.db, call.path)
+        return openBlobAs(call, call.caller, did, call.url.searchParams.get('cid') ?? '')
+      },
     }),
   ],
 }

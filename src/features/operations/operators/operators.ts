@@ -31,6 +31,7 @@ export {
   sessionOperator,
   type OperatorAccount,
 } from './operator-sessions.ts'
+export { namedAccount } from './named-account.ts'
 export { mayRole, roles, type Act } from './roles.ts'
 
 export type Operator = { kind: 'master' } | { kind: 'device'; deviceId: string } | OperatorAccount
