@@ -207,8 +207,9 @@ async function takeEffect(
   }
   onStep(`version ${version} does not work (${after.reason}): returning to the old one`)
   swapBack(place)
-  settle(place)
   const again = await restartAs(null)
+  // Only now: if this process is killed before the restart, the server is down, and the next upgrade has to restart it.
+  settle(place)
   return {
     outcome: 'rolled-back',
     server: again.state === 'healthy' ? 'healthy' : 'failing',

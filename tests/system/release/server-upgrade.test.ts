@@ -184,6 +184,29 @@ test('an upgrade that was killed after the swap is judged by the next one', asyn
   expect(await installed()).toBe('holdfast v0.0.9')
 }, 60_000)
 
+test('an upgrade that was killed before the old version was restarted leaves no server down after the next one', async () => {
+  await publishBroken('exit 1')
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  supervisor.gate = gates[0].promise
+  const given = ['--restart-with', supervisor.restartWith, '--no-backup']
+  const child = Bun.spawn([...built, ...allWords(...given)], {
+    env: { ...process.env, ...env },
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  await until(() => restarts() === 1)
+  supervisor.gate = gates[1].promise
+  gates[0].resolve()
+  await until(() => restarts() === 2)
+  child.kill('SIGKILL')
+  await child.exited
+  expect(await installed()).toBe('holdfast v0.0.9')
+  // The restart of the killed one never happens.
+  supervisor.gate = Promise.resolve()
+  await releases.publish(VERSION, programOf(VERSION, {}, built))
+  expect(await upgrade(given)).toMatchObject({ code: 0, report: { outcome: 'upgraded', server: 'healthy' } })
+}, 60_000)
+
 test('a service of systemd is backed up with its environment and user, and restarted by its name', async () => {
   const programs = join(scratch, 'programs')
   const log = join(scratch, 'systemd.log')
