@@ -23,6 +23,7 @@ export const layoutGerman = {
   aboutServer: 'Über diesen Server',
   requestId: 'Wenn du die Betreiber um Hilfe bittest, nenne ihnen diese Nummer: {id}',
   imprint: 'Impressum',
+  language: 'Sprache: {name}',
   formNotOurs:
     'Dieses Formular kam nicht von einer unserer Seiten. Bitte geh zurück, lade die Seite neu und versuche es noch einmal.',
   requestGone: 'Diese Anfrage ist abgelaufen, oder sie wurde schon erlaubt oder abgelehnt.',

@@ -24,6 +24,7 @@ export const layoutSpanish = {
   aboutServer: 'Acerca de este servidor',
   requestId: 'Si pides ayuda a los operadores, indícales este número: {id}',
   imprint: 'Aviso legal',
+  language: 'Idioma: {name}',
   formNotOurs: 'Este formulario no se envió desde una página nuestra. Vuelve atrás, recarga e inténtalo de nuevo.',
   requestGone: 'Esta solicitud ha caducado, o ya fue aceptada o rechazada.',
   ownTab: 'Esta página solo se puede abrir en una pestaña propia.',

@@ -25,6 +25,7 @@ export const layoutFrench = {
   aboutServer: 'À propos de ce serveur',
   requestId: 'Si vous demandez de l’aide aux opérateurs, donnez-leur ce numéro : {id}',
   imprint: 'Mentions légales',
+  language: 'Langue : {name}',
   formNotOurs:
     'Ce formulaire n’a pas été envoyé depuis une de nos pages. Revenez en arrière, rechargez la page et réessayez.',
   requestGone: 'Cette demande a expiré, ou elle a déjà été acceptée ou refusée.',

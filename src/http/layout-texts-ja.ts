@@ -20,6 +20,7 @@ export const layoutJapanese = {
   aboutServer: 'このサーバーについて',
   requestId: '運営者に問い合わせる際は、次の番号をお伝えください：{id}',
   imprint: '運営者情報',
+  language: '言語：{name}',
   formNotOurs:
     'このフォームは当サーバーのページから送信されたものではありません。前のページに戻り、再読み込みしてもう一度お試しください。',
   requestGone: 'このリクエストは期限が切れたか、すでに許可または拒否されています。',

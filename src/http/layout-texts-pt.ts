@@ -24,6 +24,7 @@ export const layoutBrazilian = {
   aboutServer: 'Sobre este servidor',
   requestId: 'Se você pedir ajuda aos operadores, informe este número: {id}',
   imprint: 'Informações legais',
+  language: 'Idioma: {name}',
   formNotOurs: 'Este formulário não foi enviado de uma página nossa. Volte, recarregue e tente de novo.',
   requestGone: 'Este pedido expirou, ou já foi aceito ou recusado.',
   ownTab: 'Esta página só pode ser aberta em uma aba própria.',

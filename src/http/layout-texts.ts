@@ -24,6 +24,7 @@ export const layoutTexts = textTable(
     aboutServer: 'About this server',
     requestId: 'If you ask the operators for help, tell them this number: {id}',
     imprint: 'Imprint',
+    language: 'Language: {name}',
     formNotOurs: 'This form was not sent from a page of ours. Please go back, reload and try again.',
     requestGone: 'This request has expired, or it was already approved or denied.',
     ownTab: 'This page can only be opened in a tab of its own.',

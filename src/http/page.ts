@@ -111,7 +111,7 @@ function languageChoice(current: Language, { url }: Request): Html {
   const { pathname, search } = new URL(url)
   const others = languages.filter((language) => language !== current)
   return html`
-<details class="languages"><summary>${languageNames[current]}</summary>
+<details class="languages"><summary aria-label="${layoutTexts.language({ name: languageNames[current] })}">${languageNames[current]}</summary>
 <form method="post" action="/language?${new URLSearchParams({ back: pathname + search }).toString()}">
 ${others.map((language) => html`<button class="link" name="language" value="${language}" lang="${language}">${languageNames[language]}</button>`)}</form>
 </details>`

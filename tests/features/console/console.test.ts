@@ -84,7 +84,11 @@ test('who has no role, or another credential, does not get in', async () => {
   ] as const) {
     const { status, body } = await browser.signIn(name, password)
     expect([name, status]).toEqual([name, 200])
-    expect(body).toContain('role="alert"')
+    expect(body).toContain('role="alert" id="fault"')
+    // Readers of screens say the fault: at the field, or where it stands if the credentials are right.
+    const isOfField = /name="password"[^>]*aria-invalid="true" aria-describedby="fault"/.test(body)
+    expect([name, isOfField]).toEqual([name, name !== alice.did])
+    expect(body.includes('id="fault" tabindex="-1" autofocus')).toBe(!isOfField)
   }
   expect(browser.cookie).toBe('')
   for (const headers of [
@@ -279,7 +283,9 @@ test('what is dangerous asks for the password again, and then goes on', async ()
   const asked = await browser.act('reset-code', { did: alice.did })
   expect(asked.body).toContain('Enter your password again')
   const before = browser.cookie
-  expect((await browser.act('reset-code', { did: alice.did, password: 'wrong' })).body).toContain('not your password')
+  const { body } = await browser.act('reset-code', { did: alice.did, password: 'wrong' })
+  expect(body).toMatch(/id="fault">That is not your password/)
+  expect(body).toMatch(/name="password"[^>]*aria-invalid="true" aria-describedby="fault"/)
   const done = await browser.act('reset-code', { did: alice.did, password: PASSWORD })
   expect(done.body).toMatch(/class="secret">[A-Z2-7]{5}-[A-Z2-7]{5}</)
   expect(browser.cookie).not.toBe(before)

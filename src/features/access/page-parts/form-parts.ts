@@ -29,9 +29,13 @@ export const seeOther = (location: string): Response =>
 
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
 
-/** At most one per page, because fields refer to its id. */
-export const errorNote = (fault: { message: Value } | null): Html | null =>
-  fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
+/**
+ * At most one per page, because fields refer to its id. If no field is at fault, the note itself is focused: screen
+ * readers do not announce an alert that a page already has when it is loaded.
+ */
+export const errorNote = (fault: { message: Value; field?: string | null } | null): Html | null =>
+  fault &&
+  html`<p class="note error" role="alert" id="fault"${fault.field === null && html` tabindex="-1"`}${fault.field === null && html` autofocus`}>${fault.message}</p>`
 
 export const goodNote = (message: Html | Wording | null): Html | null =>
   message === null ? null : html`<p class="note good" role="status">${message}</p>`
@@ -109,7 +113,7 @@ export function fileField({ label, accept, hint, fault = null }: FileField): Htm
   return html`
 <div class="field">
   <label for="file">${label}</label>
-  <input id="file" name="file" type="file" accept="${accept}" required${isWrong && html` aria-invalid="true"`} aria-describedby="${isWrong && 'fault '}file-hint">
+  <input id="file" name="file" type="file" accept="${accept}" required${isWrong && html` aria-invalid="true"`}${isWrong && html` autofocus`} aria-describedby="${isWrong && 'fault '}file-hint">
   <small id="file-hint">${hint}</small>
 </div>`
 }

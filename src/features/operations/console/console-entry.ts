@@ -44,7 +44,7 @@ async function signInPage(
   </div>
   ${errorNote(fault)}
   ${identifierField({ value: identifier, required: true, autofocus: identifier === '' })}
-  ${passwordField({ required: true, autofocus: identifier !== '' })}
+  ${passwordField({ required: true, autofocus: identifier !== '', fault })}
   ${asksCode && codeField({ name: 'factor_code', label: texts.factorCode, fault })}
   <div class="actions"><button class="primary">${texts.signIn}</button></div>
   ${passkey}
@@ -76,13 +76,17 @@ export async function sendSignIn(call: PageCall): Promise<Response> {
   const message = !isCode && fault.status === 401 ? texts.wrong : fault.message
   return signInPage(call, {
     identifier,
-    fault: { ...fault, field: null, status: 200, message },
+    fault: { ...fault, field: fieldOf(fault), status: 200, message },
     asksCode: isCode || factorCode !== undefined,
   })
 }
 
 /** Whether a second factor is missing, or its code wrong. */
 export const isAboutCode = ({ field }: Fault): boolean => field === 'factor_code' || field === 'code'
+
+/** The field of the forms of the console that a refused credential belongs to. */
+export const fieldOf = (fault: Fault): string | null =>
+  isAboutCode(fault) ? 'factor_code' : fault.status === 401 ? 'password' : null
 
 export async function sendSignOut(call: PageCall): Promise<Response> {
   const desk = await deskOf(call)

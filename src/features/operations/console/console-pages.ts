@@ -5,6 +5,7 @@ import { requireNavigation } from '../../access/pages/pages.ts'
 import { askedFactors, offerPasskey } from '../../access/factors/factors.ts'
 import {
   codeField,
+  errorNote,
   faultOf,
   hidden,
   passkeyAnswer,
@@ -13,6 +14,7 @@ import {
   passwordField,
   seeOther,
   sentOnce,
+  type Fault,
   type PageCall,
 } from '../../access/page-parts/page-parts.ts'
 import { accountOf } from '../../identity/accounts/accounts.ts'
@@ -24,7 +26,7 @@ import { signUpsPage } from './console-sign-ups.ts'
 import { dataPage } from './console-data.ts'
 import { auditPage, operatorsPage } from './console-operators.ts'
 import { configurationPage } from './console-configuration.ts'
-import { isAboutCode, SIGN_IN } from './console-entry.ts'
+import { fieldOf, isAboutCode, SIGN_IN } from './console-entry.ts'
 import { invitesPage, waitlistPage } from './console-invites.ts'
 import { framed, inEnglish } from './console-layout.ts'
 import { agentsPage, pushesPage } from './console-programs.ts'
@@ -97,7 +99,10 @@ async function carryOut(call: PageCall, desk: Desk, form: URLSearchParams): Prom
     if (fault !== null) {
       const isCode = isAboutCode(fault)
       const message = fault.status === 401 && !isCode ? texts.wrongPassword : fault.message
-      return askPassword(desk, form, { message, asksCode: isCode || form.has('factor_code') })
+      return askPassword(desk, form, {
+        fault: { ...fault, field: fieldOf(fault), message },
+        asksCode: isCode || form.has('factor_code'),
+      })
     }
     setToken(call, token)
   }
@@ -137,7 +142,7 @@ const proofFields = new Set(['password', 'factor_code', 'passkey', 'console_toke
 async function askPassword(
   desk: Desk,
   form: URLSearchParams,
-  { message = null, asksCode = false }: { message?: Wording | null; asksCode?: boolean } = {},
+  { fault = null, asksCode = false }: { fault?: Fault | null; asksCode?: boolean } = {},
 ): Promise<Response> {
   const { ctx } = desk.call
   const { did, tokenHash } = desk.who
@@ -152,9 +157,9 @@ async function askPassword(
   ${consoleProof(desk)}
   ${hidden(repeated(form))}
   <p class="quiet">${texts.grave}</p>
-  ${message !== null && html`<p class="note error" role="alert">${message}</p>`}
-  ${passwordField({ required: true, autofocus: true })}
-  ${(asksCode || asked?.mailed === false) && codeField({ name: 'factor_code', label: texts.factorCode, maxLength: 100 })}
+  ${errorNote(fault)}
+  ${passwordField({ required: true, autofocus: true, fault })}
+  ${(asksCode || asked?.mailed === false) && codeField({ name: 'factor_code', label: texts.factorCode, maxLength: 100, fault })}
   <div class="actions"><button class="primary">${texts.continue}</button></div>
   ${passkey}
 </form>`,
