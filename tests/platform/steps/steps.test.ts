@@ -424,6 +424,31 @@ test('what is due far ahead because the clock was ahead is done', async () => {
   await runner.stop()
 })
 
+test('what failed while the clock was an hour ahead is tried again soon after the clock was set back', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = counted(taken, {
+    maxTries: null,
+    async take(_ctx, { payload }) {
+      taken.push(payload)
+      throw new Error('no')
+    },
+  })
+  const runner = runnerOn(pds, kind)
+  pds.clock.jump({ secs: 3600 })
+  await addAll(pds, runner, kind, ['a'])
+  await runner.start()
+  await runner.workOff()
+  expect(taken).toEqual(['a'])
+  pds.clock.jump({ secs: -3600 })
+  await runner.workOff()
+  expect(taken).toEqual(['a', 'a'])
+  // From then on it waits as usual.
+  await runner.workOff()
+  expect(taken).toEqual(['a', 'a'])
+  await runner.stop()
+})
+
 test('in order, one that cannot be done yet keeps those after it waiting, and is not counted as a failure', async () => {
   await using pds = await startPds()
   const taken: string[] = []
