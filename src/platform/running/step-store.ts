@@ -119,12 +119,13 @@ export const listWaitingKinds = async (reader: Reader, kinds: readonly Queue[]):
 
 /**
  * Returns steps that can be taken now, fewest tries first: steps of an unreachable service must not delay new ones. A
- * step that was tried in the future waits by a clock that has been set back since, and counts as due.
+ * step that was last tried in the future, or added there and not tried yet, waits by a clock that has been set back
+ * since, and counts as due.
  */
 export const listDueSteps = (reader: Reader, kind: Queue, now: Millis, limit: number): Promise<StepRow[]> =>
   reader.all(sql`
     SELECT ${columns} FROM ${waitingSteps(kind)}
-    WHERE (due_at <= ${now} OR due_at > ${now + MAX_WAIT_MILLIS} OR tried_at > ${now + MAX_SKEW_MILLIS}) AND ${isFree(now)}
+    WHERE (due_at <= ${now} OR due_at > ${now + MAX_WAIT_MILLIS} OR coalesce(tried_at, created_at) > ${now + MAX_SKEW_MILLIS}) AND ${isFree(now)}
     ORDER BY tries, due_at LIMIT ${limit}`)
 
 /** Returns when the next step of a kind can be taken, or null if none is waiting. */

@@ -449,6 +449,29 @@ test('what failed while the clock was an hour ahead is tried again soon after th
   await runner.stop()
 })
 
+test('what was added while the clock was an hour ahead, and not tried then, is tried soon after the clock was set back', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = counted(taken, {
+    maxTries: null,
+    async take(_ctx, { payload }) {
+      taken.push(payload)
+      throw new Error('no')
+    },
+  })
+  const runner = runnerOn(pds, kind)
+  pds.clock.jump({ secs: 3600 })
+  await addAll(pds, runner, kind, ['a'])
+  pds.clock.jump({ secs: -3600 })
+  await runner.start()
+  await runner.workOff()
+  expect(taken).toEqual(['a'])
+  // From then on it waits as usual, though it was added in the future.
+  await runner.workOff()
+  expect(taken).toEqual(['a'])
+  await runner.stop()
+})
+
 test('in order, one that cannot be done yet keeps those after it waiting, and is not counted as a failure', async () => {
   await using pds = await startPds()
   const taken: string[] = []
