@@ -886,6 +886,8 @@ describe('an account that comes back by itself after it was deleted', () => {
     const parent = await logIn(pds, bob, bob.password)
     expect(await remove(child.did, parent.accessJwt)).toMatchObject({ status: 200, body: first.body })
     expect(await statusOf(child.did)).toMatchObject({ active: true })
+    const events = await pds.rows('account_event', { did: child.did as Did }, ['event'])
+    expect(events.map(({ event }) => event)).not.toContain('childDeletionScheduled')
     const lookUp = async (account: string) =>
       (await request(`${pds.url}/v1/admin/accounts/lookup`, { json: { account }, headers: bearer(ADMIN_TOKEN) })).body
     expect(await lookUp(bob.did)).toMatchObject({ children: [] })

@@ -10,7 +10,7 @@ import type { Tx } from '../../../platform/database/database.ts'
 import { INVALID_HANDLE, parseDid, wireTime, type Did } from '../../../protocol/identifiers.ts'
 import { scheduleChildDeletion } from './child-deletion.ts'
 import { announceIn } from '../../identity/account-events/account-events.ts'
-import { childrenOf, findChild, lineOf, type Child } from './child-store.ts'
+import { childrenOf, findChild, lineOf, parentOf, type Child } from './child-store.ts'
 import { endRegistration, findRegistration } from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../../access/auth/auth.ts'
 import { admitServedHandle } from '../../identity/handles/handles.ts'
@@ -81,7 +81,9 @@ async function revoke(call: RouteCall<OwnerCaller>): Promise<object> {
 async function remove(call: RouteCall<OwnerCaller>): Promise<object> {
   const { did, outcome: deleteAfter } = await withChild(call, async (ctx, tx, child) => {
     const deleteAfter = await scheduleChildDeletion(ctx, tx, child.did)
-    if (deleteAfter !== null) await announceIn(tx, call, 'childDeletionScheduled', child.did, { deleteAfter })
+    // An account that came back by itself is not the child any more, and its holder must not read that it will go.
+    if (deleteAfter !== null && (await parentOf(tx, child.did)) !== null)
+      await announceIn(tx, call, 'childDeletionScheduled', child.did, { deleteAfter })
     return deleteAfter
   })
   return { did, status: 'deletion_scheduled', deleteAfter: wireTime(deleteAfter) }
