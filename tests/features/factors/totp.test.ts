@@ -179,6 +179,18 @@ test('a set-up that was left open ends after an hour: its key confirms no app fo
   expect(await login()).toMatchObject({ body: { error: 'AuthFactorTokenRequired' } })
 })
 
+test('a set-up that began while the clock was ahead has ended once the clock was set back', async () => {
+  await alice.changeWith('remove-app', alice.nextCode())
+  pds.clock.jump({ secs: 1800 })
+  const { body } = await alice.change('add-app')
+  alice.app = appOn(body)
+  pds.clock.jump({ secs: -1800 })
+  const sent = await alice.browser.send(alice.path, { ...hiddenFields(body), code: alice.code() })
+  expect(sent.body).toContain('This code is wrong')
+  await alice.addApp()
+  expect(await login()).toMatchObject({ body: { error: 'AuthFactorTokenRequired' } })
+})
+
 test('a stolen session guesses neither the code of an app that is being set up, nor closes the factor', async () => {
   const { body } = await alice.browser.open(alice.path)
   const { form_token = '' } = hiddenFields(body)

@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { HOUR_MILLIS } from '../../../base/durations.ts'
 import type { Context } from '../../../platform/context.ts'
 import type { Tx } from '../../../platform/database/database.ts'
+import { MAX_SKEW_MILLIS } from '../../../platform/running/clock.ts'
 import type { Did, Millis } from '../../../protocol/identifiers.ts'
 import type { Account } from '../../identity/accounts/accounts.ts'
 import { findTotp, putTotp, useStep, type StoredTotp } from './totp-store.ts'
@@ -53,8 +54,9 @@ export async function setUpTotp(
   }
 }
 
+/** A set-up that began in the future, by a clock that was wrong then, has ended. */
 export const isBeingSetUp = ({ confirmedAt, createdAt }: StoredTotp, now: Millis): boolean =>
-  confirmedAt === null && createdAt > now - SETUP_MILLIS
+  confirmedAt === null && createdAt > now - SETUP_MILLIS && createdAt <= now + MAX_SKEW_MILLIS
 
 /** Whether a text has the form of a code. */
 export const isTotpCode = (text: string): boolean => /^\d{6}$/.test(text)
