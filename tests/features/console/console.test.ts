@@ -85,7 +85,7 @@ test('who has no role, or another credential, does not get in', async () => {
     const { status, body } = await browser.signIn(name, password)
     expect([name, status]).toEqual([name, 200])
     expect(body).toContain('role="alert" id="fault"')
-    // Readers of screens say the fault: at the field, or where it stands if the credentials are right.
+    // Screen readers announce the fault: at its field, or where it stands if the credentials are right.
     const isOfField = /name="password"[^>]*aria-invalid="true" aria-describedby="fault"/.test(body)
     expect([name, isOfField]).toEqual([name, name !== alice.did])
     expect(body.includes('id="fault" tabindex="-1" autofocus')).toBe(!isOfField)

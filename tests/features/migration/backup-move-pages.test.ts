@@ -138,7 +138,7 @@ test('an account that was deleted here comes back with its archive, a key of its
   const page = await freshPage()
   await name(page, wanda, wanda.handle)
   expect(await page.getByRole('alert').innerText()).toContain('Your account is here already')
-  // No field is at fault, so that readers of screens hear of it only if it is focused.
+  // No field is at fault, so a screen reader announces it only if it is focused.
   expect(await page.evaluate('document.activeElement.id')).toBe('fault')
   const json = { did: wanda.did }
   expect((await xrpc(pds, 'com.atproto.admin.deleteAccount', { json, headers: bearer(ADMIN_TOKEN) })).status).toBe(200)

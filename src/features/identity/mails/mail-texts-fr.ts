@@ -28,7 +28,7 @@ export const mailFrench = {
     'Un nouveau mot de passe déconnecte toutes les applications et tous les navigateurs. Si vous ne l’avez pas demandé, vous pouvez ignorer cet e-mail. Ne communiquez le code à personne.',
   deleteSubject: 'Suppression du compte demandée',
   deleteUse:
-    'Si vous pourriez vouloir récupérer le compte plus tard, téléchargez d’abord vos données. Utilisez ce code pour supprimer définitivement votre compte. Il fonctionne une seule fois, pendant {minutes} minutes :',
+    'Si vous voulez pouvoir récupérer le compte plus tard, téléchargez d’abord vos données. Utilisez ce code pour supprimer définitivement votre compte. Il fonctionne une seule fois, pendant {minutes} minutes :',
   identitySubject: 'Changement d’identité demandé',
   identityUse:
     'Utilisez ce code pour modifier votre identité, par exemple pour transférer votre compte vers un autre serveur. Il fonctionne une seule fois, pendant {minutes} minutes :',

@@ -23,7 +23,7 @@ export const mailBrazilian = {
     'Uma nova senha encerra a sessão em todos os apps e navegadores. Se você não a pediu, pode ignorar este e-mail. Não compartilhe o código.',
   deleteSubject: 'Exclusão da conta solicitada',
   deleteUse:
-    'Se você talvez queira a conta de volta mais tarde, baixe antes seus dados. Use este código para excluir sua conta definitivamente. Ele funciona uma só vez, por {minutes} minutos:',
+    'Caso queira a conta de volta mais tarde, baixe antes seus dados. Use este código para excluir sua conta definitivamente. Ele funciona uma só vez, por {minutes} minutos:',
   identitySubject: 'Mudança de identidade solicitada',
   identityUse:
     'Use este código para mudar sua identidade, por exemplo para levar sua conta a outro servidor. Ele funciona uma só vez, por {minutes} minutos:',

@@ -28,7 +28,7 @@ export const mailTexts = textTable(
       'A new password signs out every app and browser. If you did not request it, you can ignore this email. Do not share the code.',
     deleteSubject: 'Account deletion requested',
     deleteUse:
-      'If you may want the account back later, download your data first. Use this code to delete your account permanently. It works once, within {minutes} minutes:',
+      'If you might want the account back later, download your data first. Use this code to delete your account permanently. It works once, within {minutes} minutes:',
     identitySubject: 'Identity change requested',
     identityUse:
       'Use this code to change your identity, for example to move your account to another server. It works once, within {minutes} minutes:',
