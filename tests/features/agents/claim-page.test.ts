@@ -55,7 +55,7 @@ const idOf = ({ body }: Answer) => hiddenFields(body)['id'] ?? 'none'
 const decide = (id: string, decision = 'approve', headers = {}) => submit({ step: 'decide', id, decision }, headers)
 const statusOf = async (id: string) => (await pds.rows('agent_registration', { id }))[0]!.status
 const asks = (answer: Answer) => String(answer.body).includes('<h1>Let this program act for you?</h1>')
-const says = (answer: Answer) => /role="alert" id="fault">([^<]*)</.exec(String(answer.body))?.[1]
+const says = (answer: Answer) => /role="alert" id="fault"[^>]*>([^<]*)</.exec(String(answer.body))?.[1]
 
 describe('the form for the code', () => {
   test('is a page of its own, in no frame and no cache, with a field for six digits', async () => {

@@ -118,6 +118,7 @@ test('stopping the server ends its connections', async () => {
   const waiting = connection
     .exchange(Buffer.from('?'), { ...limits, maxBytes: 10, timeoutMillis: 30_000 })
     .catch(String)
+  await until(() => peer.accepted.length === 1)
   await pds.stop()
   expect(await waiting).toContain('exchange with a peer failed: ')
   await peer.accepted[0]!.closed()

@@ -744,7 +744,7 @@ export function writingRoutes({ pds, old, directory, web, issuer }: Place, crowd
     },
     'POST /account/factors': async () => {
       const { send } = await onPage()
-      return () => send('factors', { change: 'mail-off', password: PASSWORD })
+      return () => send('factors', { change: 'add-app', password: PASSWORD })
     },
     'POST /account/reactivate': async () => {
       const { account, send } = await onPage()

@@ -130,8 +130,8 @@ export const knownFaults: Readonly<Record<string, KnownFault>> = {
     patches: [
       {
         path: 'src/features/access/sessions/app-passwords.ts',
-        find: 'exchange.ctx.db.transaction(async (tx) => {\n    await exchange.revalidate(tx)\n    return endAppPassword(',
-        put: 'exchange.ctx.db.transactionOn([], async (tx) => {\n    await exchange.revalidate(tx)\n    return endAppPassword(',
+        find: 'exchange.ctx.db.transaction(async (tx) => {\n    if (!(await endAppPassword(',
+        put: 'exchange.ctx.db.transactionOn([], async (tx) => {\n    if (!(await endAppPassword(',
       },
     ],
     found: /has ended/,

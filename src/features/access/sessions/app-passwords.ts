@@ -80,11 +80,15 @@ export async function createAppPassword(
   return { ...made, password }
 }
 
-/** Delete an app password and the sessions that it opened. Returns whether there was one with that name. */
+/**
+ * Delete an app password and the sessions that it opened. Returns whether there was one with that name. Whether the
+ * caller still may is asked only then: as at the reference, the tokens of a deleted account revoke nothing and get 200.
+ */
 export const revokeAppPassword = (exchange: Exchange, did: Did, name: string): Promise<boolean> =>
   exchange.ctx.db.transaction(async (tx) => {
+    if (!(await endAppPassword(exchange, tx, did, name))) return false
     await exchange.revalidate(tx)
-    return endAppPassword(exchange, tx, did, name)
+    return true
   })
 
 /** Like `revokeAppPassword`, in a transaction of the caller, who revalidates. */
