@@ -83,7 +83,7 @@ const fields = {
   /** Address of a client that failed to sign in. */
   ip: text,
   deleteAfter: text,
-  /** Lines that were omitted since the previous one: of this kind, or of all kinds if nothing read the log. */
+  /** Lines that were omitted since the previous one: of this kind, or of all kinds if the log was read too slowly. */
   omitted: integer,
 
   // Why, and how it went

@@ -1,6 +1,6 @@
 /**
- * Standard output as a log writes it. If its reader stops reading, as `less` does, the runtime would keep all further
- * lines in memory. Lines wait here instead, within a bound; those beyond it are dropped and counted.
+ * Standard output as a log writes it. If its reader is slow, or stops reading, as `less` does, the runtime would keep
+ * all further lines in memory. Lines wait here instead, within a bound; those beyond it are dropped and counted.
  */
 import { madeOnce } from '../../base/made-once.ts'
 

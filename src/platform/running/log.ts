@@ -55,9 +55,10 @@ export function createLog({ format, level: least, node = null, now, write }: Log
 /** Returns the log of a running process, which writes to standard output and uses the system's clock. */
 export function processLog({ node, telemetry }: Pick<Config, 'node' | 'telemetry'>): Log {
   const output = standardOutput()
+  const level = telemetry.logLevel === 'error' ? 'error' : 'warn'
   // The reader may come back during any request.
   const reportDropped = (omitted: number) =>
-    log.warn('lines were dropped because nothing read standard output', { requestId: null, omitted })
+    log[level]('lines were dropped because standard output was read too slowly', { requestId: null, omitted })
   const log = createLog({
     format: telemetry.logFormat,
     level: telemetry.logLevel,

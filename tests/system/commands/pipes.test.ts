@@ -137,7 +137,7 @@ test('while nothing reads the log, a server keeps a megabyte of lines, and count
   await concurrently(Array(REQUESTS).keys(), 50, async () => {
     await request(`${slow.url}/xrpc/com.atproto.sync.getLatestCommit?did=${did}`)
   })
-  const text = await slow.readUntil(/lines were dropped because nothing read standard output omitted=\d+\n/)
+  const text = await slow.readUntil(/lines were dropped because standard output was read too slowly omitted=\d+\n/)
   const omitted = Number(/omitted=(\d+)/.exec(text)![1])
   const written = text.split('route=com.atproto.sync.getLatestCommit').length - 1
   expect(omitted).toBeGreaterThan(0)
@@ -146,6 +146,17 @@ test('while nothing reads the log, a server keeps a megabyte of lines, and count
   expect(text.length).toBeLessThan(1.5 * 1024 * 1024)
   await request(`${slow.url}/xrpc/com.atproto.sync.getHead?did=${did}`)
   await slow.readUntil(/route=com.atproto.sync.getHead/)
+})
+
+test('a log of errors alone also says how many lines were dropped', async () => {
+  const script = `
+    import { processLog } from ${JSON.stringify(join(ROOT, 'src/platform/running/log.ts'))}
+    const log = processLog({ node: { name: null }, telemetry: { logFormat: 'text', logLevel: 'error' } })
+    for (let i = 0; i < 20_000; i++) log.error('a'.repeat(100))`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
+  const text = await new Response(child.stdout).text()
+  const [, omitted] = /ERROR .*: lines were dropped .* omitted=(\d+)\n$/.exec(text) ?? []
+  expect(text.split('a'.repeat(100)).length - 1 + Number(omitted)).toBe(20_000)
 })
 
 test('a reader of the log that has stopped reading does not keep a server from ending', async () => {
