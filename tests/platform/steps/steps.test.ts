@@ -424,16 +424,20 @@ test('what is due far ahead because the clock was ahead is done', async () => {
   await runner.stop()
 })
 
-test('what failed while the clock was an hour ahead is tried again soon after the clock was set back', async () => {
-  await using pds = await startPds()
-  const taken: string[] = []
-  const kind = counted(taken, {
+/** Notes each try, all of which fail. */
+const failing = (taken: string[]) =>
+  counted(taken, {
     maxTries: null,
     async take(_ctx, { payload }) {
       taken.push(payload)
       throw new Error('no')
     },
   })
+
+test('what failed while the clock was an hour ahead is tried again soon after the clock was set back', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = failing(taken)
   const runner = runnerOn(pds, kind)
   pds.clock.jump({ secs: 3600 })
   await addAll(pds, runner, kind, ['a'])
@@ -452,13 +456,7 @@ test('what failed while the clock was an hour ahead is tried again soon after th
 test('what was added while the clock was an hour ahead, and not tried then, is tried soon after the clock was set back', async () => {
   await using pds = await startPds()
   const taken: string[] = []
-  const kind = counted(taken, {
-    maxTries: null,
-    async take(_ctx, { payload }) {
-      taken.push(payload)
-      throw new Error('no')
-    },
-  })
+  const kind = failing(taken)
   const runner = runnerOn(pds, kind)
   pds.clock.jump({ secs: 3600 })
   await addAll(pds, runner, kind, ['a'])

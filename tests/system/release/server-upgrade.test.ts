@@ -165,16 +165,16 @@ test('if the new version does not respond, the old one returns', async () => {
   expect(await installed()).toBe('holdfast v0.0.9')
 }, 60_000)
 
+/** To be killed. */
+const startUpgrade = (given: string[]) =>
+  Bun.spawn([...built, ...allWords(...given)], { env: { ...process.env, ...env }, stdout: 'ignore', stderr: 'ignore' })
+
 test('an upgrade that was killed after the swap is judged by the next one', async () => {
   await publishBroken('exit 1')
   const { promise, resolve: open } = Promise.withResolvers<void>()
   supervisor.gate = promise
   const given = ['--restart-with', supervisor.restartWith, '--no-backup']
-  const child = Bun.spawn([...built, ...allWords(...given)], {
-    env: { ...process.env, ...env },
-    stdout: 'ignore',
-    stderr: 'ignore',
-  })
+  const child = startUpgrade(given)
   await until(() => restarts() === 1)
   child.kill('SIGKILL')
   await child.exited
@@ -189,11 +189,7 @@ test('an upgrade that was killed before the old version was restarted leaves no 
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
   supervisor.gate = gates[0].promise
   const given = ['--restart-with', supervisor.restartWith, '--no-backup']
-  const child = Bun.spawn([...built, ...allWords(...given)], {
-    env: { ...process.env, ...env },
-    stdout: 'ignore',
-    stderr: 'ignore',
-  })
+  const child = startUpgrade(given)
   await until(() => restarts() === 1)
   supervisor.gate = gates[1].promise
   gates[0].resolve()
